@@ -22,7 +22,7 @@ export async function openIn(root, packed) {
   try {
     return await openShipped(packed);
   } catch (error) {
-    replace(root, h("p", { class: "az-alert", role: "alert" }, `${OLD_BROWSER} (${error.message})`));
+    replace(root, h("p.az-alert", { role: "alert" }, `${OLD_BROWSER} (${error.message})`));
     throw error;
   } finally {
     root.removeAttribute("aria-busy");
@@ -32,8 +32,8 @@ export async function openIn(root, packed) {
 class Playground {
   constructor(root, players) {
     Object.assign(this, { root, players });
-    this.picker = h("div", { class: "az-group az-picker", role: "group", "aria-label": "game" });
-    this.body = h("div", {});
+    this.picker = h("div.az-group.az-picker", { role: "group", "aria-label": "game" });
+    this.body = h("div");
     replace(root, players.length > 1 ? this.picker : null, this.body);
   }
 
@@ -54,17 +54,17 @@ class Table {
     const place = new Place();
     const { game, network, data, about } = shipped;
     Object.assign(this, { shipped, place });
-    this.about = h("p", { class: "az-intro", "data-about": "" });
-    this.moves = h("div", { class: "az-moves-so-far" });
-    this.search = h("div", { class: "az-watch" });
-    const board = h("div", { class: "az-match" });
+    this.about = h("p.az-intro", { "data-about": "" });
+    this.moves = h("div.az-moves-so-far");
+    this.search = h("div.az-watch");
+    const board = h("div.az-match");
     replace(root, this.about, board, this.search);
     const simulations = about.alone ? 0 : data.settings.num_simulations;
     this.match = new Match(board, {
       ...{ game, network, place, simulations, settings: data.settings },
       choose: (position) => shipped.choose(position),
       you: 1, // The network moves first.
-      more: h("div", {}, this.moves, this.#searchButton()),
+      more: h("div", this.moves, this.#searchButton()),
       sides: ["You move first", "The network moves first"],
       onDraw: (match) => this.#draw(match),
     });
@@ -79,18 +79,18 @@ class Table {
       replace(this.search, on ? this.#searchParts() : null);
     };
     this.button = pushButton("Watch a search from this position", "watch", toggle, { "aria-pressed": "false" });
-    return h("div", { class: "az-group" }, this.button);
+    return h("div.az-group", this.button);
   }
 
   #searchParts() {
     const { shipped, place } = this;
     const { settings, networks, game, start } = shipped.data;
-    const root = h("div", { class: "az-component", "data-kind": "explorer" });
+    const root = h("div.az-component", { "data-kind": "explorer" });
     const data = { game, settings, networks, start: this.match.position.over ? start : this.match.position.text };
     explorer(root, data, place);
     this.runner = pushButton("", "run-search", () => (this.timer ? this.#stop() : this.#run(root)));
     this.#stop();
-    return [h("p", { class: "az-hint" }, searchWords(shipped)), h("div", { class: "az-group" }, this.runner), root];
+    return [h("p.az-hint", searchWords(shipped)), h("div.az-group", this.runner), root];
   }
 
   /** Shows one simulation after another. */
@@ -130,13 +130,13 @@ function moveList(game, moves) {
       "li",
       { "data-action": action, "data-override": isOverride },
       `${playerName(position.player)} ${game.moveLabel(position, action)}`,
-      isOverride ? h("span", { class: "az-override", role: "img", "aria-label": "from the override table" }, ` ${MARK}`) : null,
+      isOverride ? h("span.az-override", { role: "img", "aria-label": "from the override table" }, ` ${MARK}`) : null,
     );
   const count = moves.filter(({ isOverride }) => isOverride).length;
   return [
-    h("h3", {}, "Moves"),
-    h("ol", { class: "az-move-list" }, moves.map(item)),
-    count ? h("p", { class: "az-hint" }, `${MARK} marks moves from the override table.`) : null,
+    h("h3", "Moves"),
+    h("ol.az-move-list", moves.map(item)),
+    count ? h("p.az-hint", `${MARK} marks moves from the override table.`) : null,
   ];
 }
 

@@ -19,9 +19,9 @@ class Replies {
     Object.assign(this, { root, shipped, game, ends: { won: 0, drawn: 0, lost: 0 }, seen: new Set() });
     this.path = [{ position: game.init(), action: null, isOverride: false }];
     this.random = h("p", { role: "status", class: "az-hint", "data-random": "" });
-    this.body = h("div", {});
+    this.body = h("div");
     const lines = pushButton(`Play ${RANDOM_LINES} games with random replies`, "random-lines", () => this.#playRandomLines());
-    replace(root, claim(shipped), this.body, h("div", { class: "az-group" }, lines), this.random);
+    replace(root, claim(shipped), this.body, h("div.az-group", lines), this.random);
     this.#answer();
     this.#draw();
   }
@@ -67,8 +67,8 @@ class Replies {
     else delete this.root.dataset.result;
     replace(
       this.body,
-      h("ol", { class: "az-proof-path", "aria-label": "the moves so far" }, this.path.map((_, i) => this.#crumb(i)).filter(Boolean)),
-      h("div", { class: "az-columns" }, this.#board(), h("div", {}, this.#side(), this.#tally())),
+      h("ol.az-proof-path", { "aria-label": "the moves so far" }, this.path.map((_, i) => this.#crumb(i)).filter(Boolean)),
+      h("div.az-columns", this.#board(), h("div", this.#side(), this.#tally())),
     );
   }
 
@@ -79,7 +79,7 @@ class Replies {
     const { position } = this.path[i];
     const name = `back to move ${i}: ${this.game.moveName(this.path[i - 1].position, this.path[i].action)}`;
     const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
-    return h("li", {}, pushButton(picture(this.game, position, { size: 52, last: this.#lastAt(i) }), `line-${i}`, () => this.#back(i + 1), attributes));
+    return h("li", pushButton(picture(this.game, position, { size: 52, last: this.#lastAt(i) }), `line-${i}`, () => this.#back(i + 1), attributes));
   }
 
   #lastAt(i) {
@@ -98,10 +98,10 @@ class Replies {
   #side() {
     const { game } = this;
     const here = this.#here;
-    if (here.over) return h("p", { class: "az-proof-end", role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
-    const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
+    if (here.over) return h("p.az-proof-end", { role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
+    const replies = game.legal(here).map((action) => h("tr", this.#replyCells(here, action)));
     const heads = [`your reply (${playerName(here.player)})`, "this player\u2019s answer"].map((text) => h("th", { scope: "col" }, text));
-    return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
+    return h("table.az-proof-replies", h("caption", this.#caption()), h("thead", h("tr", heads)), h("tbody", replies));
   }
 
   #caption() {
@@ -121,7 +121,7 @@ class Replies {
   #tally() {
     const total = this.seen.size;
     if (!total) return null;
-    return h("p", { class: "az-hint", "data-tally": total }, `Different games that you finished: ${total}. Results of this player: ${resultWords(this.ends)}.`);
+    return h("p.az-hint", { "data-tally": total }, `Different games that you finished: ${total}. Results of this player: ${resultWords(this.ends)}.`);
   }
 
   /** Plays lines with random replies, a slice at a time. */
@@ -163,14 +163,13 @@ function resultOf(game, position) {
 function claim({ about }) {
   const { proof } = about;
   if (!proof) {
-    return h("p", { class: "az-proof-claim", "data-claim": "open" }, "This is not known: not all replies to this player have been checked. Choose replies and see how the games end.");
+    return h("p.az-proof-claim", { "data-claim": "open" }, "This is not known: not all replies to this player have been checked. Choose replies and see how the games end.");
   }
   const count = (number) => number.toLocaleString("en");
   return [
-    h("p", { class: "az-proof-claim", "data-claim": "proved" }, "No opponent can beat it when it moves first. Here is why."),
+    h("p.az-proof-claim", { "data-claim": "proved" }, "No opponent can beat it when it moves first. Here is why."),
     h(
-      "p",
-      { class: "az-intro" },
+      "p.az-intro",
       `A program played this player against every possible reply. This player made ${count(proof.decisions)} decisions. ` +
         `The program counted the moves that end a game: ${count(proof.won)} wins of this player, ${count(proof.drawn)} draws and no losses. Symmetric copies count once.`,
     ),

@@ -127,9 +127,9 @@ function makeGhost(search, { id, action, width, height }) {
   const P = priors[actions.indexOf(action)];
   const words = isUct ? "untried" : `untried, P ${fixed(P)}`;
   const group = svg(
-    "g",
-    { class: "az-ghost", "data-ghost": action, "aria-hidden": "true" },
-    svg("title", {}, `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
+    "g.az-ghost",
+    { "data-ghost": action, "aria-hidden": "true" },
+    svg("title", `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
     svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, moveLabel(search, id, action)),
     svg("rect", { width, height, rx: 4 }),
     svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : shortShare(P)),
@@ -152,12 +152,12 @@ function shortShare(P) {
 /** The meaning of the tree's colors, shapes and letters. */
 export function treeLegend() {
   const phase = (name, text) =>
-    h("li", {}, h("span", { class: "az-key-line", "data-phase": name }), text);
-  const shape = (look, text) => h("li", {}, h("span", { class: `az-turn-glyph ${look}` }), text);
-  const term = (name, text) => h("li", {}, h("b", {}, name), ` ${text}`);
+    h("li", h("span.az-key-line", { "data-phase": name }), text);
+  const shape = (look, text) => h("li", h("span", { class: `az-turn-glyph ${look}` }), text);
+  const term = (name, text) => h("li", h("b", name), ` ${text}`);
   return h(
-    "ul",
-    { class: "az-legend", "aria-label": "legend" },
+    "ul.az-legend",
+    { "aria-label": "legend" },
     phase("selection", "selection: follow the highest score"),
     phase("expansion", "expansion and evaluation: a new position"),
     phase("backup", "backup: the value goes up, with its sign for the player to move"),

@@ -22,11 +22,10 @@ export function encoding(root, data, place) {
     root.dataset.board = boardText(cells);
     const side = h(
       "div",
-      {},
       stateSide(game, cells, data.encoding),
       network ? networkSide(game, network, cells, reason) : null,
     );
-    replace(root, h("div", { class: "az-columns" }, editorSide(game, cells, reason, set), side));
+    replace(root, h("div.az-columns", editorSide(game, cells, reason, set), side));
   };
   place.follow(() => {
     cells = game.read(place.get("board"))?.board ?? cells;
@@ -50,21 +49,11 @@ export function valueBar(value, caption, name = "value") {
   const fill = value < 0 ? "var(--az-bad)" : "var(--az-heat)";
   const label = `${caption}: ${fixed(value, 2)}, from \u22121, lost, to +1, won`;
   return h(
-    "div",
-    { class: "az-value", [`data-${name}`]: value },
-    h("p", {}, `${caption}: `, h("strong", {}, signed(value))),
-    h(
-      "div",
-      { class: "az-bar", role: "img", "aria-label": label },
-      h("i", { style: { ...style, "--az-fill": fill } }),
-    ),
-    h(
-      "div",
-      { class: "az-scale", "aria-hidden": "true" },
-      h("span", {}, "\u22121"),
-      h("span", {}, "0"),
-      h("span", {}, "+1"),
-    ),
+    "div.az-value",
+    { [`data-${name}`]: value },
+    h("p", `${caption}: `, h("strong", signed(value))),
+    h("div.az-bar", { role: "img", "aria-label": label }, h("i", { style: { ...style, "--az-fill": fill } })),
+    h("div.az-scale", { "aria-hidden": "true" }, h("span", "\u22121"), h("span", "0"), h("span", "+1")),
   );
 }
 
@@ -76,18 +65,9 @@ function editorSide(game, cells, reason, set) {
   const labels = Array.from({ length: game.numActions }, (_, action) => game.moveLabel(position, action));
   const size = game.columns > 3 ? 316 : 204;
   return h(
-    "div",
-    { class: "az-editor" },
+    "div.az-editor",
     picture(game, position, { size, labels, onCell: edit, label: "position, to edit" }),
-    h(
-      "p",
-      {
-        class: reason ? "az-reason" : "az-hint",
-        role: "status",
-        "data-reason": reason,
-      },
-      reason ?? hint,
-    ),
+    h("p", { class: reason ? "az-reason" : "az-hint", role: "status", "data-reason": reason }, reason ?? hint),
     pushButton("clear", "clear", clear, { class: "az-button az-small", disabled: !cells.some(Boolean) }),
   );
 }
@@ -107,15 +87,13 @@ function stateSide(game, cells, own) {
   const vector = `[${cells.map((cell) => fixed(cell, 0)).join(", ")}]`;
   return [
     h(
-      "section",
-      { class: "az-plane-set" },
-      h("h3", {}, "The state"),
-      h("p", { class: "az-hint" }, "One number per cell, row by row: X is 1, O is \u22121, empty is 0."),
-      h("code", { class: "az-vector", "data-vector": cells.join(",") }, vector),
+      "section.az-plane-set",
+      h("h3", "The state"),
+      h("p.az-hint", "One number per cell, row by row: X is 1, O is \u22121, empty is 0."),
+      h("code.az-vector", { "data-vector": cells.join(",") }, vector),
     ),
     h(
-      "div",
-      { class: "az-planes" },
+      "div.az-planes",
       planeSet(
         encodingTitle("absolute", own),
         "Three planes: the stones of each player, and whose turn it is.",
@@ -138,41 +116,32 @@ function encodingTitle(name, own) {
 
 function planeSet(title, text, { planes, captions, name, game }) {
   return h(
-    "section",
-    { class: "az-plane-set" },
-    h("h3", {}, title),
-    h("p", { class: "az-hint" }, text),
-    h(
-      "div",
-      { class: "az-plane-row" },
-      planes.map((values, i) => plane(values, captions[i], `${name}-${i}`, game)),
-    ),
+    "section.az-plane-set",
+    h("h3", title),
+    h("p.az-hint", text),
+    h("div.az-plane-row", planes.map((values, i) => plane(values, captions[i], `${name}-${i}`, game))),
   );
 }
 
 function plane(values, caption, name, { rows, columns }) {
   const cell = (value) => h("td", { "data-value": value }, String(value));
-  const row = (_, r) => h("tr", {}, values.slice(columns * r, columns * (r + 1)).map(cell));
+  const row = (_, r) => h("tr", values.slice(columns * r, columns * (r + 1)).map(cell));
   return h(
     "figure",
     { class: columns > 3 ? "az-plane az-plane-wide" : "az-plane", "data-plane": name, "data-values": values.join("") },
-    h("table", { "aria-label": caption }, h("tbody", {}, Array.from({ length: rows }, row))),
-    h("figcaption", {}, caption),
+    h("table", { "aria-label": caption }, h("tbody", Array.from({ length: rows }, row))),
+    h("figcaption", caption),
   );
 }
 
 function networkSide(game, network, cells, reason) {
   const position = game.at(cells);
-  const heading = h(
-    "h3",
-    {},
-    `Output of the network of iteration ${network.iteration}`,
-  );
+  const heading = h("h3", `Output of the network of iteration ${network.iteration}`);
   const without = reason
     ? "None: no game leads to this position."
     : "None: the game is over.";
   if (reason || game.over(position)) {
-    return h("section", { class: "az-network" }, heading, h("p", { class: "az-hint" }, without));
+    return h("section.az-network", heading, h("p.az-hint", without));
   }
   const mover = playerName(playerToMove(cells));
   const { policy, value, move } = opinionOf(network, game, position);
@@ -181,18 +150,12 @@ function networkSide(game, network, cells, reason) {
   const size = game.columns > 3 ? 240 : 168;
   const drawn = picture(game, position, { size, heat: policy, labels: policy.map(percent), label });
   return h(
-    "section",
-    { class: "az-network", "data-move": move },
+    "section.az-network",
+    { "data-move": move },
     heading,
     h(
-      "div",
-      { class: "az-says" },
-      h(
-        "figure",
-        { class: "az-figure" },
-        drawn,
-        h("figcaption", {}, "policy: the probability of each move"),
-      ),
+      "div.az-says",
+      h("figure.az-figure", drawn, h("figcaption", "policy: the probability of each move")),
       valueBar(value, `Value for ${mover}, to move`),
     ),
   );

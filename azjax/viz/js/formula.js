@@ -39,15 +39,11 @@ export function formula(search, moment, id, i) {
   const { lines, notes } = { puct: puctLines, gumbel: gumbelLines, uct: uctLines }[algorithm](move);
   const title = `${NAMES[algorithm]}: ${moveName(search, id, move.action)} for ${playerName(node.player)}`;
   const row = ([name, symbols, numbers]) => [
-    h("dt", {}, name),
-    h("dd", {}, h("div", { class: "az-symbols" }, `= ${symbols}`), h("div", { "data-formula": name }, `= ${numbers}`)),
+    h("dt", name),
+    h("dd", h("div.az-symbols", `= ${symbols}`), h("div", { "data-formula": name }, `= ${numbers}`)),
   ];
   const sentences = [...notes, outcomeNote(move), rootNote(move)].filter(Boolean);
-  return [
-    h("h3", {}, title),
-    h("dl", { class: "az-lines" }, lines.map(row)),
-    sentences.map((text) => h("p", {}, text)),
-  ];
+  return [h("h3", title), h("dl.az-lines", lines.map(row)), sentences.map((text) => h("p", text))];
 }
 
 function puctLines({ node, settings, stats, P, n, Q, U, S }) {

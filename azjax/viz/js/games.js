@@ -178,10 +178,7 @@ export function whyImpossible(cells, lines, inWords = "three in a row") {
   const [countX, countO] = [1, -1].map((stone) => cells.filter((cell) => cell === stone).length);
   const ahead = countX - countO;
   if (ahead !== 0 && ahead !== 1) {
-    return (
-      `${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` +
-      "X has one more"
-    );
+    return (`${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` + "X has one more");
   }
   const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => cells[i] === stone)));
   if (winsX && winsO) return `both X and O have ${inWords}: a game ends at the first`;

@@ -29,7 +29,7 @@ export function hexBoard(cells, options = {}) {
 export function hexGroup(cells, { x = 0, y = 0, size = 44, last } = {}) {
   const n = Math.sqrt(cells.length);
   const transform = `translate(${x} ${y}) scale(${size / sizeOf(n)[0]})`;
-  return svg("g", { class: "az-board az-bold", transform }, parts(cells, n, { last, scale: 1.3 }));
+  return svg("g.az-board.az-bold", { transform }, parts(cells, n, { last, scale: 1.3 }));
 }
 
 /** The width of a board, relative to its height. */

@@ -49,8 +49,8 @@ function themeSwitch(target) {
     else target.dataset.theme = event.target.value;
   };
   const options = THEMES.map((name) => h("option", { value: name }, name));
-  const select = h("select", { class: "az-theme", on: { change: choose } }, options);
-  return h("label", { class: "az-theme-label" }, "theme ", select);
+  const select = h("select.az-theme", { on: { change: choose } }, options);
+  return h("label.az-theme-label", "theme ", select);
 }
 
 /** Applies the theme of JupyterLab, VS Code or marimo, which a shadow root does not inherit. */
@@ -72,7 +72,7 @@ function followTheme(element) {
 
 /** Draws a widget; anywidget calls it once for every view. */
 function render({ model, el }) {
-  const root = h("div", { class: "az-component" });
+  const root = h("div.az-component");
   replace(el, root);
   el.classList.add("azjax");
   COMPONENTS[model.get("kind")](root, model.get("data"), new Place());

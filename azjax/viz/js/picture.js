@@ -18,7 +18,7 @@ export function picture(game, position, options = {}) {
   if (game.hasCells) return (game.isHexagonal ? hexBoard : board)(position.board, cellOptions(game, position, options));
   const drawn = game.table.pictures.isText ? textPicture(game, position, options) : partsPicture(game, position, options);
   if (!options.onMove) return drawn;
-  return h("div", { class: "az-picture", "data-board": position.text }, drawn, moveButtons(game, position, options));
+  return h("div.az-picture", { "data-board": position.text }, drawn, moveButtons(game, position, options));
 }
 
 /** Draws a position inside a larger picture, `size` pixels wide; null if its picture is text. */
@@ -47,7 +47,7 @@ export function aspect(game, position) {
 
 /** What Python drew: row `row` of `pictures`, `size` pixels wide. */
 export function drawnPicture(pictures, row, size, more = [], options = {}) {
-  if (pictures.isText) return h("pre", { class: "az-text-picture" }, pictures.parts(row).join("\n"));
+  if (pictures.isText) return h("pre.az-text-picture", pictures.parts(row).join("\n"));
   const [width, height] = pictures.view(row);
   const place = { width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` };
   const label = options.label ?? pictures.alt(row);
@@ -83,7 +83,7 @@ function textPicture(game, position, { labels, marks, onMove }) {
   if (onMove || !labels) return drawn;
   const named = game.legal(position).filter((action) => labels[action]);
   const words = named.map((a) => `${game.moveLabel(position, a)}: ${labels[a]}${marks?.includes(a) ? " \u25cf" : ""}`);
-  return h("div", { class: "az-picture" }, drawn, h("p", { class: "az-hint" }, words.join(", ")));
+  return h("div.az-picture", drawn, h("p.az-hint", words.join(", ")));
 }
 
 function partsPicture(game, position, options) {
@@ -107,7 +107,7 @@ function moveButtons(game, position, { labels, marks, onMove }) {
     const text = `${name}${label}${marks?.includes(action) ? " \u25cf" : ""}`;
     return pushButton(text, `move-${action}`, () => onMove(action), { class: "az-button az-small", "data-move": action });
   };
-  return h("div", { class: "az-group", role: "group", "aria-label": "moves" }, legal.map(named));
+  return h("div.az-group", { role: "group", "aria-label": "moves" }, legal.map(named));
 }
 
 /** An anchor with another text, and further attributes of the text. */

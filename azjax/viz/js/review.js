@@ -72,12 +72,11 @@ export function reviewBySearch(game, positions, actions, { search, wait, done })
 export function review(game, moves, you, searches, show) {
   const how = searches && `The values come from searches of ${searches.simulations} simulations with the network of iteration ${searches.iteration}, not from perfect play. A mistake is a move that the search would not play and that lowers the value by more than ${MISTAKE}.`;
   return h(
-    "section",
-    { class: "az-review" },
-    h("h3", {}, "Move by move"),
-    h("p", { class: "az-review-sum" }, turningPoint(game, moves, you, searches)),
-    how && h("p", { class: "az-hint" }, how),
-    h("ol", {}, moves.map((move, i) => reviewRow(game, move, i, you, searches, show))),
+    "section.az-review",
+    h("h3", "Move by move"),
+    h("p.az-review-sum", turningPoint(game, moves, you, searches)),
+    how && h("p.az-hint", how),
+    h("ol", moves.map((move, i) => reviewRow(game, move, i, you, searches, show))),
   );
 }
 

@@ -1,12 +1,7 @@
 import { fixed, signed } from "./dom.js";
 
 /** The names of the evaluators in lists. */
-export const EVALUATOR_NAMES = {
-  network: "network",
-  uniform: "uniform",
-  rollout: "random rollout",
-  exact: "exact",
-};
+export const EVALUATOR_NAMES = { network: "network", uniform: "uniform", rollout: "random rollout", exact: "exact" };
 
 const SUBJECTS = {
   network: "The network",
