@@ -54,6 +54,7 @@ test("steps forward and back show the numbers of the search, and the same ones a
     }
     const shown = root.all("[data-node]").length + root.all(".az-count").reduce((sum, fold) => sum + Number(fold.textContent), 0);
     assert.equal(shown, search().nodes.filter(({ id }) => search().exists(id, moment)).length);
+    assert.ok(!root.textContent.includes("The search ends"));
     seen.push([root.textContent, shown]);
     root.press("next");
   }
@@ -219,7 +220,8 @@ test("the end names the move played and the most visited", () => {
     [[6, 6], [0.2, 0.2], "move 2 and move 5 tie with 6 of 12 visits each, and move 2 is played."],
     [[9, 3], [0.1, 0.2], "move 2 has the most visits (9 of 12) and is played. Its score is not the highest: one more simulation would choose move 5."],
   ]) {
-    const search = { action: 2, settings: {}, length: 12, last: 36, stats: () => ({ N, S }), nodes: [{ player: 0, actions: [2, 5] }, { player: 1, over: false }] };
+    const game = { moveName: (_, action) => `move ${action}` };
+    const search = { game, action: 2, settings: {}, length: 12, last: 36, stats: () => ({ N, S }), nodes: [{ player: 0, actions: [2, 5] }, { player: 1, over: false }] };
     const moment = { t: 36, phase: "backup", step: { path: [0], leaf: 1, value: -0.1, backup: [0.1] } };
     assert.equal(describe(search, moment), `The value \u22120.10 for O counts as +0.10 for X one move up; 2 nodes are updated. All 12 simulations are done: ${words}`);
   }

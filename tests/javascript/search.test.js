@@ -78,6 +78,8 @@ test("the classic search is that of a textbook", () => {
   };
   const root = { ...add(four.init(), ""), n: 1 };
   for (let i = 0; i < 300; i++) visit(root, true);
+  const { visits: n, N, U } = search.stats(0, 150);
+  N.forEach((k, i) => assert.ok(Math.abs(U[i] - 1.4 * Math.sqrt(Math.log(n) / k)) < 1e-5));
   assert.deepEqual(visits(search), four.legal(four.init()).map((action) => root.children.get(action).n));
 });
 

@@ -3,7 +3,7 @@
 import { fixed, h, signed, svg } from "./dom.js";
 import { LABEL } from "./layout.js";
 import { aspect, pictureGroup } from "./picture.js";
-import { aboutSearch, moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
+import { moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
 
 /** The places of a card's board and numbers, by the form of the card. */
 const CARDS = {
@@ -65,7 +65,7 @@ export function labelText(search, id, gain, isPlayed) {
   if (gain !== null) return `${signed(gain)} ${playerName(player)}`;
   if (parent === null) return "";
   const name = moveLabel(search, parent, action);
-  if (aboutSearch(search).algorithm === "uct") return name;
+  if (search.algorithm === "uct") return name;
   return `${name}  P ${shortShare(search.arrival(id, 0).P)}`;
 }
 
@@ -123,7 +123,7 @@ function makeFold(search, { key, id, depth, width, height }) {
 
 function makeGhost(search, { id, action, width, height }) {
   const { actions, priors, player } = search.nodes[id];
-  const isUct = aboutSearch(search).algorithm === "uct";
+  const isUct = search.algorithm === "uct";
   const P = priors[actions.indexOf(action)];
   const words = isUct ? "untried" : `untried, P ${fixed(P)}`;
   const group = svg(
