@@ -122,7 +122,7 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
         assert_refused((read(given), sentence))
     assert read(right | {"lost": 0})()
     monkeypatch.setattr(playground, "MOST_BYTES", 1000)
-    monkeypatch.setattr(playground, "draw_exhibition", lambda player, sentence: None)
+    monkeypatch.setattr(playground, "draw_exhibition", lambda player, sentence: page.node("p"))
     path = tmp_path / "page.html"
     write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))

@@ -3,7 +3,7 @@
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { generator } from "../../azjax/viz/js/random.js";
 
-const base64 = (array) => Buffer.from(array.buffer).toString("base64");
+export const base64 = (array) => Buffer.from(array.buffer).toString("base64");
 
 /** `{text: {position, value, best}}` of a game of stones by minimax; values are for the mover. */
 export function solve(name) {

@@ -91,6 +91,11 @@ class Part {
     return {};
   }
 
+  get viewBox() {
+    const [, , width, height] = this.attributes.viewBox?.split(" ").map(Number) ?? [];
+    return width && { baseVal: { width, height } };
+  }
+
   get textContent() {
     return this.childNodes.map((child) => child.textContent ?? String(child)).join("");
   }

@@ -18,7 +18,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz import networks
 from azjax.viz.live import live_data, pack_player, solve
 from azjax.viz.page import Section, write_page
-from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, opened, press
+from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, inside, opened, press
 from javascript import OVERRIDDEN
 from run_directories import make_run
 
@@ -130,6 +130,7 @@ def test_the_page_is_legible_and_accessible(browser, exported, barriers, width, 
         check_fits(page, width)
         assert barriers(page) == []
         component(page, "explorer").locator("[data-setting=evaluator]").select_option("rollout")
+        press(component(page, "explorer"), "reset")
         press(component(page, "explorer"), "run-5")  # To a backup, with values in the tree.
         assert page.evaluate(OVERRIDDEN) == []
 
@@ -156,7 +157,7 @@ def test_a_dot_shows_its_snapshot_and_sets_the_position_of_the_page(page, run_di
     assert f"): {verdict}" in text and f"blunders in {snapshots.blunders[-1, index]}" in text
     board = "".join(".XO"[cell] for cell in solution.states.board[row])
     assert component(page, "encoding").get_attribute("data-board") == board
-    page.wait_for_url(f"**#board={board}*")
+    page.wait_for_url(f"**board={board}*")
     picture.get_by_role("button", name="Play").click()
     picture.get_by_text(f"Iteration {iterations[-1]}:").wait_for()
     picture.get_by_role("button", name="Play").wait_for()  # It stops there.
@@ -197,13 +198,13 @@ def test_motion_stops_where_it_is_reduced(page):
     go(root, 2)
     for query, name in (
         ("[data-column='p after'] .az-loop-bar", "az-loop-grow"),
-        (".az-explorer .az-playout li:last-child", "az-playout"),
+        (".az-explorer .az-playout li:last-child", "az-appear"),
     ):
         part = page.locator(query).first
         page.emulate_media(reduced_motion="reduce")
         assert part.evaluate("e => getComputedStyle(e).animationName") == "none"
         page.emulate_media(reduced_motion="no-preference")
-        assert part.evaluate("e => getComputedStyle(e).animationName").startswith(name)
+        assert part.evaluate("e => getComputedStyle(e).animationName") == name
 
 
 # The explorer on screens of three sizes.
@@ -266,7 +267,9 @@ def test_the_tree_is_zoomed_dragged_and_opened(browser, make_page, size):
             page.mouse.down()
             page.mouse.move(*corner, steps=3)
             page.mouse.up()
-            check_tree(root.evaluate(MEASURE))
+            seen = root.evaluate(MEASURE)
+            [group] = [group for group in seen["groups"] if group["node"] == "0"]
+            assert inside(group["box"], seen["picture"])
         press(root, "next")  # The path of a new simulation is always visible.
         check_tree(root.evaluate(MEASURE))
         press(root, "previous")
