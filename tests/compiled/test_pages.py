@@ -86,7 +86,7 @@ def test_a_table_holds_the_rules_and_the_solution_of_a_game(solved):
 def test_every_position_of_a_table_has_its_picture(solved):
     game, solution, _, found = solved
     if has_rules(game):
-        assert found["pictures"] is None
+        assert "pictures" not in found
         return
     for row, parts in enumerate(found["pictures"]):
         state = jax.tree.map(lambda leaf, row=row: leaf[row], solution.states)
