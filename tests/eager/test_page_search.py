@@ -122,7 +122,8 @@ def test_boards_are_rejected_with_the_words_of_python():
     rng = np.random.default_rng(0)
     shares = rng.uniform(0.1, 0.5, 150)[:, None, None] * [[1, 1]]
     boards = [rng.choice([1, -1, 0], 9, p=[*p[0], 1 - p[0].sum()]) for p in shares]
-    boards += [np.array(position.board) for position in play_randomly(rules_of_tic_tac_toe, 4)]
+    boards += [[1, 1, 1, -1, -1, 0, -1, 0, 0], [-1, -1, -1, 1, 1, 0, 1, 0, 1]]
+    boards += [position.board for position in play_randomly(rules_of_tic_tac_toe, 4)]
     reasons = evaluate(
         "([boards, lines]) => boards.map((cells) => azjax.whyImpossible(cells, lines))",
         [np.array(boards).tolist(), LINES.tolist()],

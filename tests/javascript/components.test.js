@@ -5,6 +5,8 @@ import { dataOf, solve } from "./data.js";
 import { COMPONENTS } from "../../azjax/viz/js/main.js";
 import { openGame } from "../../azjax/viz/js/games.js";
 import { openNetworks, opinionOf } from "../../azjax/viz/js/network.js";
+import { exactEvaluator } from "../../azjax/viz/js/evaluators.js";
+import { review, reviewByTable } from "../../azjax/viz/js/review.js";
 import { Place } from "../../azjax/viz/js/place.js";
 
 const SOLVED = solve("tic_tac_toe");
@@ -89,6 +91,12 @@ test("a game is played against the network, counted and reviewed by the table", 
   }
   root.press("undo");
   assert.equal(root.dataset.result, undefined);
+  assert.equal(at(root.dataset.board).player, 1);
+  while (root.dataset.result === undefined) {
+    if (at(root.dataset.board).player === 1) root.querySelector(`[data-cell='${SOLVED.get(root.dataset.board).best[0]}']`).click();
+    await later();
+  }
+  assert.equal(root.all("[data-tally]").reduce((sum, cell) => sum + Number(cell.textContent), 0), 1); // The same game ends again.
   root.press("new");
   await later();
   assert.equal(root.dataset.board.replaceAll(".", ""), "X");
@@ -117,16 +125,23 @@ test("each network's output is shown, and a blunder that a search corrects", () 
     const shares = root.all("[data-share]").filter((_, i) => Math.floor(i / 2) === GAME.legal(at("....X....")).indexOf(action));
     assert.deepEqual(shares.map((cell) => Number(cell.dataset.share)), NETWORKS.map((network) => opinionOf(network, GAME, at("....X....")).policy[action]));
   }
+  for (const [i, network] of NETWORKS.entries()) {
+    const column = root.all("[data-share]").filter((_, k) => k % 2 === i);
+    const framed = column.filter((cell) => cell.getAttribute("class").includes("az-share-best"));
+    assert.deepEqual(framed.map((cell) => cell.dataset.share), [String(Math.max(...opinionOf(network, GAME, at("....X....")).policy))]);
+  }
   assert.deepEqual(root.all("[data-value]").map((cell) => Number(cell.dataset.value)), NETWORKS.map((network) => network.evaluate(at("....X....")).value));
   const isBlunder = ({ position, best }) => !position.over && !best.includes(opinionOf(NETWORKS[1], GAME, position).move);
   const blunders = [...SOLVED.values()].filter(isBlunder);
   assert.match(root.textContent, new RegExp(`is a blunder in ${blunders.length.toLocaleString("en")} positions`));
-  root.press("blunder");
-  assert.ok(isBlunder(SOLVED.get(place.get("board"))));
-  const explored = mount("explorer", DATA, { start: place.get("board"), settings: { ...DATA.settings, iteration: 7 } });
-  explored.place.set({ t: place.get("t") });
-  const [played] = explored.root.all(".az-played, .az-best");
-  assert.ok(SOLVED.get(place.get("board")).best.includes(Number(played.querySelector("[data-action]").dataset.action)));
+  for (let i = 0; i < 6; i++) {
+    root.press("blunder");
+    assert.ok(isBlunder(SOLVED.get(place.get("board"))));
+    const explored = mount("explorer", DATA, { start: place.get("board"), settings: { ...DATA.settings, iteration: 7 } });
+    explored.place.set({ t: place.get("t") });
+    const played = explored.root.querySelector(".az-played");
+    assert.ok(SOLVED.get(place.get("board")).best.includes(Number(played.querySelector("[data-action]").dataset.action)));
+  }
 });
 
 test("the editor shows the planes of a position and the network's output, or why there is none", () => {
@@ -185,6 +200,8 @@ test("the tour asks before it answers, and its answers are those of its searches
     assert.ok(root.all(".az-tour-right").length);
     const words = root.querySelector(".az-tour-said").textContent;
     const plays = /It plays (\w\d), with (\d+) of (\d+) visits, (which keeps|a blunder)/.exec(words);
+    const added = /^([+\u2212]?\d) for O: (X wins|O wins|draw)\./.exec(words);
+    if (added) assert.equal(added[1], { "X wins": "\u22121", "O wins": "+1", draw: "0" }[added[2]]);
     if (plays) {
       explored.place.set({ t: undefined });
       explored.place.read(place.text());
@@ -205,4 +222,38 @@ test("the tour asks before it answers, and its answers are those of its searches
   root.press("tour-back");
   root.press("option-4");
   assert.match(root.querySelector(".az-tour-said").textContent, /^Correct. Only b2/);
+});
+
+test("a review names the reader's first mistake, and what would have kept the value", () => {
+  const actions = [0, 1, 4, 2, 8]; // O's first reply loses.
+  const positions = actions.reduce((all, action) => [...all, GAME.step(all.at(-1), action)], [GAME.init()]);
+  const moves = reviewByTable(GAME, positions, actions);
+  moves.forEach(({ position, before, after, better }, i) => {
+    assert.deepEqual([before, after + 0], [SOLVED.get(position.text).value, 0 - SOLVED.get(positions[i + 1].text).value]);
+    assert.deepEqual(better, after < before ? SOLVED.get(position.text).best : []);
+  });
+  const words = (you) => review(GAME, moves, you, undefined, () => {}).querySelector(".az-review-sum").textContent;
+  assert.equal(words(1), "Your first mistake was b1, move 2 of the game. It turned a draw into a loss; b2 would have kept the draw.");
+  assert.equal(words(0), "You made no mistake, but the network did.");
+  const searched = moves.map((move) => ({ ...move, before: 0.5, after: 0.1 }));
+  const largest = { ...searched[3], after: -0.4, better: [3] };
+  const said = review(GAME, [...searched.slice(0, 3), largest, searched[4]], 1, { simulations: 9, iteration: 1 }, () => {});
+  assert.match(said.textContent, /Your largest mistake was c1, move 4 of the game: the value fell from \+0\.50 to \u22120\.40; the search plays a2\./);
+});
+
+test("the exact evaluator prefers moves that keep the value, and a wrong answer stays wrong", () => {
+  const evaluate = exactEvaluator(GAME);
+  for (const { position, value, best } of [...SOLVED.values()].filter((entry) => !entry.position.over).slice(0, 500)) {
+    const found = evaluate(position);
+    assert.equal(found.value, value);
+    assert.deepEqual(found.logits.flatMap((logit, action) => (logit === 0 ? [action] : [])), best);
+  }
+  const { root } = mount("tour", DATA, { tour: "X........" });
+  for (const option of ["option-1", "option-4"]) {
+    root.press(option);
+    root.press("tour-next");
+    root.press("tour-back");
+  }
+  for (let i = 0; i < 20; i++) root.press("tour-next");
+  assert.match(root.textContent, /You answered 0 of 10/); // The first answer counts.
 });

@@ -48,6 +48,17 @@ test("steps forward and back show the numbers of the search, and the same ones a
         for (const [name, shown] of Object.entries({ P: P[i], N: N[i], Q: Q[i], U: U[i], S: S[i] })) assert.ok(Math.abs(table[action][name] - shown) < 6e-4);
       });
     }
+    if (phase === "backup") {
+      const shown = root.all(".az-node").filter(({ dataset }) => moment.step.path.includes(Number(dataset.node)));
+      for (const card of shown) {
+        const gain = moment.step.backup[moment.step.path.indexOf(Number(card.dataset.node))];
+        const label = card.querySelector(".az-edge-label").textContent;
+        if (!label.endsWith("played")) assert.ok(Math.abs(number(label.split(" ")[0]) - gain) < 6e-3, label);
+      }
+    }
+    const chosen = root.all(".az-best").map((row) => row.querySelector(".az-mark-next").textContent);
+    if (phase === "selection") assert.deepEqual(chosen, ["\u2190 chosen"]);
+    if (t === 36) assert.deepEqual(chosen, ["\u2190 played"]);
     for (const { dataset } of root.all("[data-node]")) {
       const arrival = search().arrival(Number(dataset.node), moment.known);
       assert.equal(Number(dataset.n), arrival ? arrival.N : search().stats(0, moment.known).visits);
@@ -139,6 +150,11 @@ test("the page's place gives position, settings and time, and ignores what is in
   assert.deepEqual([search().algorithm, search().length, search().settings.iteration], ["uct", 9, 3]);
   place.read("board=XXX......&algorithm=alphabeta&seed=-1&c_puct=x&t=1e9&%zz&=");
   assert.deepEqual([at()[0], search().algorithm, search().settings.seed, place.get("board")], [8, "uct", 0, "XXX......"]);
+  const heard = [];
+  const shared = new Place();
+  shared.follow((names) => heard.push(names));
+  for (const t of [8, 8, undefined]) shared.set({ t, board: "X........" });
+  assert.deepEqual(heard, [[], ["t", "board"], ["t"]]);
   const copy = new Place();
   copy.read(place.text());
   assert.equal(copy.text(), place.text());
@@ -156,6 +172,13 @@ test("the layout keeps cards apart, shows the path and counts what it hides", ()
       const moment = search.moment(t);
       const { places } = layout(search, moment, { width, height: 400 });
       const nodes = places.filter(({ kind }) => kind === "node");
+      const hidden = search.nodes.find(({ id, depth }) => depth === 2 && search.exists(id, moment) && !nodes.some((place) => place.id === id));
+      if (hidden) assert.ok(layout(search, moment, { width, height: 400 }, [], hidden.id).places.some(({ kind, id }) => kind === "node" && id === hidden.id));
+      const visits = (id) => search.stats(id, Math.max(0, moment.simulation - 1)).visits;
+      const moves = search.nodes[0].children.filter((id) => id > 0 && search.exists(id, moment));
+      const left = moves.filter((id) => !nodes.some((place) => place.id === id) && !moment.step?.path.includes(id));
+      const kept = moves.filter((id) => nodes.some((place) => place.id === id) && !moment.step?.path.includes(id) && moment.step?.leaf !== id);
+      if (left.length && t < 3 * count) assert.ok(Math.max(...left.map(visits)) <= Math.min(...kept.map(visits)));
       for (const id of moment.step ? [...moment.step.path, moment.step.leaf] : [0]) assert.ok(nodes.some((place) => place.id === id));
       const all = search.nodes.filter(({ id }) => search.exists(id, { ...moment, phase: moment.step ? "backup" : "start" }));
       assert.equal(nodes.length + places.reduce((sum, { count: hidden = 0 }) => sum + hidden, 0), all.length);
