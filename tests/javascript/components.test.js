@@ -201,6 +201,7 @@ test("the tour asks before it answers, and its answers are those of its searches
     const words = root.querySelector(".az-tour-said").textContent;
     const plays = /It plays (\w\d), with (\d+) of (\d+) visits, (which keeps|a blunder)/.exec(words);
     const added = /^([+\u2212]?\d) for O: (X wins|O wins|draw)\./.exec(words);
+    if (added) assert.equal(root.querySelector(".az-tour-right").textContent, added[1]);
     if (added) assert.equal(added[1], { "X wins": "\u22121", "O wins": "+1", draw: "0" }[added[2]]);
     if (plays) {
       explored.place.set({ t: undefined });

@@ -92,6 +92,10 @@ test("what is shown explains each choice, and the history ends in the finished t
       const gain = over ? reward : -value;
       assert.deepEqual(backup.map((x) => x + 0), path.map((_, i) => ((path.length - 1 - i) % 2 ? -gain : gain) + 0));
     });
+    const late = searched({ ...given, num_simulations: 300 }, gameNamed("tic_tac_toe")); // To the ends of games.
+    for (const { id, parent } of late.nodes.slice(1)) {
+      assert.equal(late.stats(id, 300).visits, late.arrival(id, 300).N, `${parent}`);
+    }
     search.nodes.forEach(({ over, children }, id) => {
       const { visits: n, N, Q, value } = search.stats(id, search.length);
       if (over) return;
