@@ -270,11 +270,12 @@ def test_the_tree_is_zoomed_dragged_and_opened(browser, make_page, size):
             seen = root.evaluate(MEASURE)
             [group] = [group for group in seen["groups"] if group["node"] == "0"]
             assert inside(group["box"], seen["picture"])
-        press(root, "next")  # The path of a new simulation is always visible.
-        check_tree(root.evaluate(MEASURE))
-        press(root, "previous")
         press(root, "fit")
         assert root.evaluate(MEASURE)["groups"] == start["groups"]
+        press(root, "zoom-in")
+        press(root, "next")  # The path of a new simulation is always visible.
+        check_tree(root.evaluate(MEASURE))
+        press(root, "fit")
         fold = root.locator("[data-fold]").first
         shown = root.locator("[data-node]").count()
         fold.click()
