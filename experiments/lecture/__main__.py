@@ -20,7 +20,7 @@ from azjax._settings import Range, check
 from azjax.cli import console, parsing
 from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
-from experiments.lecture import LECTURE, exploration, integration, learning, matches, network, steps
+from experiments.lecture import LECTURE, exploration, learning, matches, network, steps
 from experiments.lecture.page import Page
 from experiments.lecture.setup import Experiment, Setup
 
@@ -55,7 +55,6 @@ def _experiments(options: Options) -> tuple[Experiment, ...]:
         Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits, 1),
         Experiment(constant, exploration.compute_constant, exploration.show_constant, 2),
         Experiment("AlphaTicTacToe: priors and values", compute_network, network.show, 3),
-        Experiment("Appendix: Monte Carlo integration", integration.compute, integration.show),
     )
 
 

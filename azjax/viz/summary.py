@@ -1,4 +1,4 @@
-"""A summary of a run for the page that explains it: a lead, facts and diagrams."""
+"""Sections of the page that explains a player: an introduction, facts and diagrams."""
 
 import json
 import pathlib
@@ -33,7 +33,7 @@ _RECORDED = (
 )
 
 
-def lead(first: int | None, button: str = "Start the tour", is_live: bool = True) -> Section:
+def introduce(first: int | None, button: str = "Start the tour", is_live: bool = True) -> Section:
     """Returns the first section of a page: what AlphaZero is, what the page is, and one button.
 
     Args:
@@ -48,7 +48,7 @@ def lead(first: int | None, button: str = "Start the tour", is_live: bool = True
     return Section("What this page is about", element=node("div", None, *texts, *link))
 
 
-def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
+def summarize_run(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
     """Summarizes the run, its network, and the proof of its player.
 
     Args:
@@ -78,11 +78,10 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     return Section("About this run", element=node("div", None, summary, *shown), label="The run")
 
 
-def shipped(player: Player) -> Section:
+def summarize_shipped(player: Player) -> Section:
     """Summarizes a player that comes with azjax: its training, its network and its overrides."""
     assert player.name is not None
-    about = read_about(player.name)
-    training, search = about["training"], player.parts.search
+    training, search = read_about(player.name)["training"], player.parts.search
     seconds = training["seconds"]
     time = f", {_count(seconds, 'second')}" if seconds else ""
     plays = "without search" if player.alone else f"with {search.num_simulations} simulations"
@@ -136,7 +135,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
     return f"{title}."
 
 
-def pictures(run_dir: Path, player: Player) -> Section:
+def draw_parts(run_dir: Path, player: Player) -> Section:
     """Draws the network, its input, and the training loop if its settings are known."""
     config, network = read_config(run_dir), player.parts.network
     planes = encoding_picture(player.game, network.encoding, sample_state(player.game))
