@@ -116,6 +116,7 @@ def test_the_policy_moves_towards_that_of_the_search(taught):
     assert (lesson["made"], lesson["rate"]) == (0, pytest.approx(config.learner.learning_rate))
 
 
+@pytest.mark.compiles(1)  # The inference form of the network.
 def test_the_game_is_one_of_self_play_from_the_start(taught, samples):
     config, parts, learner, lesson = taught
     moves, (states, sample) = lesson["moves"], samples

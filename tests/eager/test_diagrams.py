@@ -60,11 +60,11 @@ def parts_of(network, game=TIC_TAC_TOE):
 
 def test_the_layers_have_all_parameters_and_their_text_fits():
     for network, game, *text in [
-        (MLPConfig(hidden=(4,) * 20, head_hidden=3), TIC_TAC_TOE, "13 more", "dense, ReLU → 4"),
+        (MLPConfig(hidden=(4,) * 14, head_hidden=3), TIC_TAC_TOE, "7 more", "dense, ReLU → 4"),
         (conv(width=6, blocks=2), CONNECT_FOUR, "residual block 2", "dense → 7 logits"),
         (conv(width=6, blocks=4), TIC_TAC_TOE, "4 residual blocks"),
         (ResNetConfig(symmetric=True), TIC_TAC_TOE, "weights shared among 8 symmetries"),
-        (Custom(depth=20), TIC_TAC_TOE, "15 more zig15 to zig1", "kernel [18, 5]"),
+        (Custom(depth=12), TIC_TAC_TOE, "7 more zig7 to zig1", "kernel [18, 5]"),
     ]:
         parts, config = parts_of(network, game)
         trunk, heads = layers(parts, config)
