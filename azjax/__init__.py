@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
 The public API consists of the names in `__all__` below and of the functions and classes of the
-modules that the API pages of the guide list; see `docs/reference/public_api.md`. Names are imported
-at first use, so `import azjax` is fast.
+modules that the API pages of the guide list; see `docs/api/index.md`. Names are imported at first
+use, so `import azjax` is fast.
 """
 
 import importlib
