@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import pathlib
 import re
@@ -88,8 +89,7 @@ def open_run(
                 hold(run_dir)
                 state, seconds = _restore(run_dir, parts, mesh, note)
             else:
-                free: pathlib.Path = run_dir
-                processes.in_first(lambda: runs.check_free(free, numbered=numbered))
+                processes.in_first(functools.partial(runs.check_free, run_dir, numbered=numbered))
             state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
             needs = memory.estimate(parts, mesh, step)
             memory.check_fits(needs)
