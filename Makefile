@@ -1,10 +1,10 @@
 # All commands use the environment .venv, which make creates. Only a Python must be installed.
 # Arguments of a program:  make train ARGS="--seed 1"
-# Arguments of pytest:     make test TESTS="tests/games/test_games.py -x"
+# Arguments of pytest:     make test TESTS="tests/eager/test_games.py -x"
 
 ARGS =
-WORKERS = -n logical --maxprocesses 4 --dist worksteal
-TESTS = $(WORKERS) -m "not slow"
+WORKERS = -n logical --maxprocesses 4 --dist loadfile
+TESTS = $(WORKERS) tests/eager tests/compiled
 VENV = .venv
 RUN = $(VENV)/bin/python
 
@@ -20,11 +20,11 @@ help: ## List the targets
 train: $(VENV)/runtime ## Train tic-tac-toe until the player is proved perfect
 	$(RUN) -m experiments.train $(ARGS)
 
-test: check ## Check the code and run the tests
+test: check ## Check the code and run the quick tests
 	$(RUN) -m pytest $(TESTS)
 
-test-all: test ## Check the code and run all tests, including the slow ones
-	$(RUN) -m pytest $(WORKERS) -m slow
+test-all: test ## Check the code and run all tests
+	$(RUN) -m pytest $(WORKERS) tests/system
 
 check: $(VENV)/dev ## Check lint, formatting and types
 	$(RUN) -m ruff check
@@ -44,7 +44,7 @@ pictures: $(VENV)/dev ## Draw the pictures of the README and the guide from the 
 	$(RUN) -m experiments.pictures $(ARGS)
 
 playground: $(VENV)/runtime ## Write the page on which visitors play, docs/playground/index.html
-	$(RUN) docs/make_playground.py
+	$(RUN) docs/playground/playground.py
 
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)

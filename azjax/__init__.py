@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
 The public API consists of the names in `__all__` below and of the functions and classes of the
-modules that the API pages of the guide list; see `docs/reference/public_api.md`. Names are imported
-at first use, so `import azjax` is fast.
+modules that the API pages of the guide list; see `docs/api/index.md`. Names are imported at first
+use, so `import azjax` is fast.
 """
 
 import importlib
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from azjax import callbacks, games, networks, players, proof, runs, search, training, viz
+    from azjax.exact.seat import prove_seat, repair
     from azjax.games import make
     from azjax.games.base import Game
     from azjax.games.check import check_game
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
-    from azjax.programs import train
+    from azjax.program import train
     from azjax.proof.certificate import verify
-    from azjax.proof.seat import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.runs.export import export
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
@@ -79,9 +79,9 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
-    "train": "programs",
+    "train": "program",
     "verify": "proof.certificate",
-    **dict.fromkeys(["prove_seat", "repair"], "proof.seat"),
+    **dict.fromkeys(["prove_seat", "repair"], "exact.seat"),
 }
 
 

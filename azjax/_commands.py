@@ -1,5 +1,6 @@
 """Messages to the user, and the shell commands in them."""
 
+import importlib.util
 import os
 import shlex
 import shutil
@@ -18,6 +19,13 @@ def command(module: str, *arguments: object) -> str:
       *arguments: arguments of the module; quoted if necessary.
     """
     return shlex.join([*_program(module), *map(str, arguments)])
+
+
+def check_installed(package: str, needed_by: str) -> None:
+    """Raises a ValueError, with the install command, if a package is missing."""
+    if importlib.util.find_spec(package) is None:
+        install = command("pip", "install", package)
+        raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
 
 
 def _program(module: str) -> list[str]:

@@ -86,10 +86,14 @@ def _watch(receiver: int) -> None:
 
 def _end() -> None:
     """Ends the process immediately, and restores the cursor of a terminal."""
+    sentence, outputs = _sentence(), [os.dup(descriptor) for descriptor in now.outputs]
+    null = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in now.outputs:
+        os.dup2(null, descriptor)  # A spinner of the main thread may hide the cursor after this.
     if os.environ.get("TERM") not in ("dumb", "unknown"):
-        for descriptor in filter(os.isatty, now.outputs):
+        for descriptor in filter(os.isatty, outputs):
             _write(descriptor, _SHOW_CURSOR)
-    _write(now.outputs[1], _sentence().encode(errors="backslashreplace"))
+    _write(outputs[1], sentence.encode(errors="backslashreplace"))
     os._exit(130)
 
 

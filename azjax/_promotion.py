@@ -1,7 +1,7 @@
 """Calls to other packages under JAX's strict promotion settings.
 
 With `jax_numpy_dtype_promotion="strict"` or `jax_numpy_rank_promotion="raise"`, JAX raises an error
-where an operation mixes types or ranks. azjax never mixes them; mctx, flashbax and optax do.
+where an operation mixes types or ranks. azjax never mixes them; mctx and optax do.
 """
 
 import functools

@@ -5,8 +5,12 @@ or `UCT` for the search. The type of the setting is then the union of these data
 field of each kind is its tag: a `Literal` whose default is the name of the kind.
 """
 
+import ast
 import dataclasses
 import difflib
+import functools
+import inspect
+import textwrap
 import types
 import typing
 from collections.abc import Iterable
@@ -73,15 +77,15 @@ def check(section: str, config: Any) -> None:
     float. Traced numbers are not checked, so a setting can be swept under `vmap`.
 
     Args:
-      section: prefix of the names in error messages, such as `search`; `--` for the options of a
-        program; empty for none.
+      section: prefix of the names in error messages, such as `search`; empty for none.
       config: a dataclass instance, in its `__post_init__`.
 
     Raises:
       ValueError: naming the setting, its value and what is allowed.
     """
     for name, hint in typing.get_type_hints(type(config), include_extras=True).items():
-        value = checked(_full_name(section, name), getattr(config, name), hint)
+        full = f"{section}.{name}" if section else name
+        value = checked(full, getattr(config, name), hint)
         object.__setattr__(config, name, value)  # The dataclass is frozen.
 
 
@@ -120,12 +124,6 @@ def checked(name: str, value: Any, hint: Any) -> Any:
         wanted = " or ".join(getattr(c, "__name__", str(c)) for c in allowed)
         raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
     return value
-
-
-def _full_name(section: str, name: str) -> str:
-    if section == "--":
-        return f"--{name.replace('_', '-')}"
-    return f"{section}.{name}" if section else name
 
 
 def did_you_mean(given: Any, known: Iterable[str]) -> str:
@@ -209,6 +207,19 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
         if field.name not in values and defaults == (dataclasses.MISSING, dataclasses.MISSING):
             raise ValueError(f"{prefix}{field.name} is missing")
     return cls(**values)
+
+
+@functools.cache
+def field_docs(cls: type) -> dict[str, str]:
+    """Returns the docstrings below the fields of a class, each on one line, from its source."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for statement, after in zip(definition.body, definition.body[1:], strict=False):
+        match statement, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
+                docs[name] = " ".join(text.split())
+    return docs
 
 
 def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:

@@ -1,11 +1,31 @@
-"""All training callbacks in one namespace."""
+"""The callbacks of a run: records, checkpoints, Ctrl-C, snapshots and the report.
 
+Those of other modules are imported here, so that all are in one namespace.
+"""
+
+import contextlib
+import errno
+import pathlib
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from azjax import _interrupts as interrupts
+from azjax import _processes as processes
+from azjax import training
+from azjax._files import Path
+from azjax.games.base import Game
+from azjax.games.solver import Solution
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
-from azjax.runs.callbacks import Checkpoints, Interrupts, Sink
+from azjax.runs import checkpoint
+from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
-from azjax.training.loop import Callback
-from azjax.viz.callbacks import Report, Snapshots
+from azjax.training.loop import Callback, Loop
+from azjax.training.metrics import Record
+from azjax.viz import atlas, networks, report
 
 __all__ = [
     "Callback",
@@ -21,3 +41,207 @@ __all__ = [
     "Verification",
     "WeightsAndBiases",
 ]
+Note = Callable[[str], None]
+
+
+class Sink(Callback):
+    """Passes every record to a sink, such as a display or a file."""
+
+    def __init__(self, open_sink: Callable[[Loop], Any]):
+        """Takes `Loop -> sink`, called at the start. The sink is called with each record."""
+        self._open, self._sink = open_sink, None
+
+    def on_start(self, loop: Loop) -> None:
+        """Opens the sink."""
+        self._sink = self._open(loop)
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Passes on the record."""
+        assert self._sink is not None
+        self._sink(loop.record)
+
+    def on_end(self, loop: Loop) -> None:
+        """Closes the sink: later callbacks print results, and a terminal has one writer."""
+        self.close()
+
+    def close(self) -> None:
+        """Closes the sink, if it is open."""
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+
+
+class Output(Sink):
+    """Passes every record to a sink that prints; training loses nothing if it cannot print.
+
+    If the reader of its pipe has exited, training ends after this iteration, as after Ctrl-C. If
+    its terminal is closed, training continues: SIGHUP ends it, unless the user has prevented that.
+    """
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Passes on the record, if possible."""
+        try:
+            super().on_iteration(loop)
+        except OSError as error:
+            interrupts.discard_output()
+            if error.errno != errno.EIO:
+                loop.interrupted, interrupts.now.signal = True, signal.SIGPIPE
+
+    def close(self) -> None:
+        """Closes the sink."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
+class Checkpoints(Callback):
+    """Saves a checkpoint every few iterations, and after the last one."""
+
+    everywhere = True
+
+    def __init__(self, run_dir: Path, every: int, keep: int, rank: Callable[[Record], float]):
+        """Configures where and how often to save.
+
+        Args:
+          run_dir: the run directory.
+          every: number of iterations between checkpoints.
+          keep: number of newest checkpoints to keep, in addition to the best one.
+          rank: score of a record; higher is better.
+        """
+        self._run_dir, self._every, self._keep, self._rank = run_dir, every, keep, rank
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Saves the state if a checkpoint is due."""
+        if loop.is_last or loop.iteration % self._every == 0:
+            checkpoint.save(self._run_dir, loop.state, self._rank(loop.record), self._keep)
+            loop.tell("on_checkpoint")
+
+
+class Interrupts(Callback):
+    """Ends training after the current iteration in all processes: on Ctrl-C, SIGTERM or SIGHUP."""
+
+    everywhere = True
+
+    def __init__(self):
+        """Does not handle signals until the loop starts."""
+        self._held = contextlib.ExitStack()
+
+    def on_start(self, loop: Loop) -> None:
+        """Starts to handle the signals."""
+        self._request = self._held.enter_context(interrupts.Request())
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Sets `loop.interrupted` if it is set, or a signal was received, in any process."""
+        (loop.interrupted,) = processes.any_of(loop.interrupted or self._request.made)
+
+    def on_end(self, loop: Loop) -> None:
+        """Restores the previous signal handler."""
+        self.close()
+
+    def close(self) -> None:
+        """Restores the previous signal handler."""
+        self._held.close()
+
+
+class Snapshots(Callback):
+    """Writes a snapshot of the network in all positions after every verification."""
+
+    def __init__(
+        self, verification: Verification, parts: training.Parts, run_dir: Path, note: Note
+    ):
+        """Initializes the callback.
+
+        Args:
+          verification: the callback that verifies the network; it must be called before this one.
+          parts: the game and the network.
+          run_dir: the run directory.
+          note: called with a sentence if a file cannot be written; training continues.
+        """
+        self._verification, self._run_dir, self._note = verification, run_dir, note
+        self._keeps_answers = parts.game.is_small
+        self._summarize = make_summary(parts.game, verification.solution)
+
+    def on_start(self, loop: Loop) -> None:
+        """Writes the snapshot of the initial network."""
+        self.on_iteration(loop)
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Writes the snapshot of an iteration."""
+        verdict, answers = self._verification.verdict, self._verification.answers
+        if verdict is None or answers is None:
+            return
+        snapshot = jax.device_get(self._summarize(verdict, *answers))
+        try:
+            atlas.save_snapshot(self._run_dir, loop.iteration, snapshot)
+            if self._keeps_answers:
+                packed = networks.make_answers(self._verification.solution, *answers)
+                networks.save_answers(self._run_dir, loop.iteration, packed)
+        except OSError as error:
+            self._note(
+                f"the snapshot of iteration {loop.iteration} was not written: {error.strerror}"
+            )
+
+
+def make_summary(game: Game, solution: Solution) -> Callable[..., Any]:
+    """Makes `(verdict, scores, values) -> snapshot`, compiled for a small game."""
+    places = atlas.make_atlas(game, solution)
+
+    def summarize(verdict, scores, values):
+        return atlas.make_snapshot(places, solution, verdict, scores, values)
+
+    return jax.jit(summarize) if game.is_small else summarize
+
+
+class Report(Callback):
+    """Writes `report.html` at the end of training; a failure does not affect the run.
+
+    Attributes:
+      path: path of the page once it is written.
+      failed: the reason if it could not be written.
+    """
+
+    path: pathlib.Path | None = None
+    failed: str | None = None
+
+    def __init__(
+        self,
+        run_dir: Path,
+        solution: Any = None,
+        progress: Callable[[], Any] = contextlib.nullcontext,
+        announce: Note = lambda sentence: None,
+        **settings: Any,
+    ):
+        """Initializes the callback.
+
+        Args:
+          run_dir: the run directory.
+          solution: the solution of the game, if it can be enumerated.
+          progress: returns a context manager that shows progress and yields `notify` or None.
+          announce: called with a sentence before the page is written, which takes a while.
+          **settings: settings of the matches; see `report.write_report`.
+        """
+        self._run_dir, self._solution = pathlib.Path(run_dir), solution
+        self._progress, self._announce = progress, announce
+        self._settings, self._trained = settings, False
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Records that the run has changed."""
+        self._trained = True
+
+    def on_end(self, loop: Loop) -> None:
+        """Writes the page, unless a finished run already has one."""
+        if not self._trained and (self._run_dir / "report.html").exists():
+            return
+        player = make_player(loop)
+        self._announce("writing the report, with games against other players")
+        try:
+            with self._progress() as notify:
+                self.path = report.write_report(
+                    self._run_dir, player, self._solution, notify=notify, **self._settings
+                )
+        except (OSError, ValueError) as error:
+            self.failed = f"the report was not written: {error}"
+
+
+def make_player(loop: Loop) -> Player:
+    """Returns the averaged network of a training loop as a player."""
+    return Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)

@@ -5,35 +5,20 @@ its name, its default, the allowed values, the presets with another value, and t
 the field.
 """
 
-import ast
 import dataclasses
 import importlib
-import inspect
 import re
 import sys
-import textwrap
 import typing
 from pathlib import Path
 from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # The tree that the guide is built from.
 
-from azjax._settings import MOST, Range  # noqa: E402
+from azjax._settings import MOST, Range, field_docs  # noqa: E402
 from azjax.runs import presets  # noqa: E402
 
 MARKER = re.compile(r"^<!-- settings: (\S+)\.(\w+)(?: (\S+))? -->$", re.MULTILINE)
-
-
-def field_docs(cls: type) -> dict[str, str]:
-    """Returns the docstring below each annotated field of a class, on one line."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
-    docs = {}
-    for statement, after in zip(definition.body, definition.body[1:], strict=False):
-        match statement, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
-                docs[name] = " ".join(text.split())
-    return docs
 
 
 def write(value: Any) -> str:

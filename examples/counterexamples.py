@@ -16,16 +16,16 @@ import tempfile
 import jax
 import numpy as np
 
+from azjax.exact import exhaustive
+from azjax.exact.moves import replay
 from azjax.games import solver
 from azjax.games.base import choose
-from azjax.proof import exhaustive
 from azjax.proof.certificate import network_policy
 from azjax.proof.labelled import in_slices
-from azjax.proof.lines import replay
 from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from azjax.training.starts import Games, start_games
+from azjax.training.selfplay import Games, start_games
 from azjax.training.step import init, iteration
 
 parts = make_parts(presets.get("default"))
@@ -70,7 +70,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
     state, rng = init(parts, jax.random.key(seed)), np.random.default_rng(seed)
     while True:
         state, _ = step(state)
-        ask = functools.partial(answer, state.learner.ema_params)
+        ask = functools.partial(answer, state.learner.average)
         scores, values, _ = ask(solution.decision_states)
         if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)

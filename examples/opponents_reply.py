@@ -14,12 +14,12 @@ import azjax
 from azjax.games.base import Game
 from azjax.networks import from_module
 from azjax.search import Gumbel
+from azjax.training import TargetConfig
 from azjax.training.learner import make_learner
 from azjax.training.loss import alphazero_loss
-from azjax.training.parts import Parts
+from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig, Transition
-from azjax.training.targets import Sample, TargetConfig, Targets, make_targets, transform
+from azjax.training.targets import Sample, Targets, Transition, make_targets, transform
 
 
 class ThreeHeads(nn.Module):

@@ -16,11 +16,10 @@ import azjax
 from azjax.networks import MLPConfig, make_network
 from azjax.search import ROOT, Gumbel, SearchResult
 from azjax.training.learner import make_learner
-from azjax.training.parts import Parts
+from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig, Transition
 from azjax.training.step import init, iteration
-from azjax.training.targets import Sample, TargetConfig, Targets, make_targets
+from azjax.training.targets import Sample, TargetConfig, Targets, Transition, make_targets
 
 
 def greedy_value(result: SearchResult) -> jax.Array:

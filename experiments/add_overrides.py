@@ -8,6 +8,7 @@ the player needs, and only if no game is lost. `azjax.runs.pretrained` describes
 """
 
 from azjax.cli import run_program
+from azjax.cli.parsing import Place
 
 if __name__ == "__main__":
     run_program("experiments.add_overrides")
@@ -17,15 +18,12 @@ import pathlib
 import tempfile
 from typing import Annotated
 
-import tyro
-
 from azjax._commands import command
 from azjax.cli import console, launch, lines
+from azjax.exact.overrides import load_table, prune, table_path
+from azjax.exact.seat import SEATS
 from azjax.players import network_agent
-from azjax.players.oriented import join, oriented_overrides
-from azjax.proof.overrides import load_table, table_path
-from azjax.proof.pruning import prune
-from azjax.proof.seat import SEATS
+from azjax.players.overrides import join, oriented_overrides
 from azjax.runs import pretrained
 
 
@@ -33,7 +31,7 @@ from azjax.runs import pretrained
 class Options:
     """Writes the overrides that a player needs into its file, if no game is lost."""
 
-    player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = "connect_four"
+    player: Annotated[str, Place.POSITIONAL] = "connect_four"
     """A player that comes with azjax."""
     table: pathlib.Path | None = None
     """The override table. Default: the table that azjax verify with --lines and --repair writes."""

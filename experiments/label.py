@@ -29,7 +29,7 @@ import numpy as np
 
 from azjax._commands import command
 from azjax._files import replacing
-from azjax._settings import Count, Positive, check
+from azjax._settings import Count, Positive
 from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.games import connect_four
@@ -56,9 +56,6 @@ class Options:
     """Number of positions in each class."""
     seed: Count = 0
     """Seed of the games and of the drawn positions."""
-
-    def __post_init__(self):
-        check("--", self)
 
 
 class Drawn(NamedTuple):

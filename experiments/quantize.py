@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import Count, Range, check
+from azjax._settings import Count, Range
 from azjax.cli import console, custom
 from azjax.games.base import Game, State, choose, play, random_action, where
 from azjax.networks.rounding import quantize
@@ -44,9 +44,6 @@ class Options:
     simulations: Annotated[int, Range(0)] = 0
     """Simulations of the player's search; 0: it plays without search."""
     typed: custom.Option = custom.NOTHING
-
-    def __post_init__(self):
-        check("--", self)
 
 
 def draw_positions(game: Game, evaluate: Evaluator, params, count: int = _POSITIONS) -> State:

@@ -1,13 +1,20 @@
-"""Bad players of small games, as policies for the reference rules and for states."""
+"""Bad players of small games, as policies for the reference rules and for states.
 
+All tests of exhaustive play share its compiled functions, with small batches: see `small_batches`.
+"""
+
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
+import guard
 import misere_pile
 from azjax import games
+from azjax.exact import exhaustive, moves
 from azjax.games.base import Game
 from nim import NIM
 from reference import Position
@@ -69,3 +76,22 @@ def equivariant(rules, position):
 def make_act(one: Pair, policy: Callable) -> Callable:
     """Builds `states [N, ...] -> actions [N]` from `policy(rules, position) -> action`."""
     return lambda states: np.array([policy(one.rules, p) for p in one.positions(states)])
+
+
+@contextlib.contextmanager
+def small_batches():
+    with guard.sharing(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves, "_BATCH", 64)
+        patch.setattr(moves, "_REPLAYED", 64)
+        yield
+
+
+def explore_all(game, act, seat, folder, **settings):
+    """The last step of exhaustive play."""
+    with small_batches():
+        return exhaustive.finish(exhaustive.explore(game, act, seat, folder, **settings))
+
+
+def replay(game, lines):
+    with small_batches():
+        return moves.replay(game, lines)

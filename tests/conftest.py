@@ -1,9 +1,13 @@
-"""Settings of every test: eight virtual CPU devices, and compilations kept between runs."""
+"""Settings of every test: eight virtual CPU devices, and compilations kept between runs.
 
-import collections
+Fixtures import what they need themselves, so that a test waits only for its own imports.
+"""
+
 import contextlib
 import importlib.util
 import os
+import shutil
+import sys
 from importlib.metadata import version
 
 # Compiling is most of what tests do, and what they compile runs for moments.
@@ -21,103 +25,78 @@ os.environ["XLA_FLAGS"] = " ".join(
 )
 
 import jax
-import numpy as np
 import pytest
 
-from azjax import games
-from azjax.cli import console
-from azjax.games import solver
-from experiments.browser import open_browser
-from firefox import open_firefox
-from javascript import import_sources
-from tables import BATCH
+import guard
 
 
 def pytest_configure(config):
     jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    config.pluginmanager.register(guard)
 
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--first-cases",
-        action="store_true",
-        help="run only the first of the selected cases of each parametrized test",
+        "--cpu-seconds",
+        type=float,
+        help="fail if the tests take more CPU time than this, on a quiet machine",
     )
-
-
-CASES = pytest.StashKey[collections.Counter]()
-
-
-def pytest_itemcollected(item):
-    """Marks all cases after the first N of a test with the mark `slow_after(N)` as slow."""
-    if mark := item.get_closest_marker("slow_after"):
-        cases = item.config.stash.setdefault(CASES, collections.Counter())
-        name = item.nodeid.partition("[")[0]
-        if cases[name] >= mark.args[0]:
-            item.add_marker("slow")
-        cases[name] += 1
-
-
-@pytest.hookimpl(trylast=True)  # Markers and keywords select first.
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--first-cases"):
-        first, others = {}, []
-        for item in items:
-            if first.setdefault(item.nodeid.partition("[")[0], item) is not item:
-                others.append(item)
-        items[:] = first.values()
-        config.hook.pytest_deselected(items=others)
-
-
-# With several worker processes, every worker deselects the same tests.
-
-LEFT_OUT = pytest.StashKey[int]()
-
-
-def pytest_deselected(items):
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow and slow[0].config.option.markexpr == "not slow":
-        slow[0].config.stash[LEFT_OUT] = len(slow)
-
-
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    if left_out := config.stash.get(LEFT_OUT, 0):
-        said = f"{left_out} slower tests were left out: make test-all runs them"
-        terminalreporter.section(said)
 
 
 @pytest.fixture(autouse=True)
 def _no_progress_lines(monkeypatch):
     """Slow machines would print lines about the progress of programs into their output."""
-    monkeypatch.setattr(console, "_PAUSE", 3600.0)
+    if console := sys.modules.get("azjax.cli.console"):
+        monkeypatch.setattr(console, "_PAUSE", 3600.0)
 
 
 @pytest.fixture(scope="session")
 def tic_tac_toe():
+    from azjax import games
+
     return games.make("tic_tac_toe")
 
 
 @pytest.fixture(scope="session")
 def solution(tic_tac_toe):
+    from azjax.games import solver
+
     return solver.solve(tic_tac_toe)
 
 
 @pytest.fixture(scope="session")
 def some_states(solution):
     """Random positions with a decision, `[BATCH, ...]`."""
+    import numpy as np
+
+    from tables import BATCH
+
     rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
+
+
+@pytest.fixture(scope="module")
+def compiled_once():
+    """Keeps compiled programs of trainings, and leaves the searches of certificates out."""
+    from trained import compiling_once
+
+    with compiling_once():
+        yield
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """One run of `azjax train`, its output, and copies of its directory while it trained."""
+    from trained import train_once
+
+    return train_once(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture
+def run_dir(trained, tmp_path):
+    """A copy of that run, for tests that change it."""
+    return shutil.copytree(trained.run_dir, tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +105,8 @@ def browser():
 
     Where there is none its tests are skipped, but not with `AZJAX_REQUIRE_BROWSER` set.
     """
+    from experiments.browser import open_browser
+
     with contextlib.ExitStack() as stack:
         try:
             chromium = stack.enter_context(open_browser())
@@ -142,21 +123,14 @@ def give_up(reason):
 @pytest.fixture(scope="session")
 def firefox():
     """The tab of a real Firefox, without a screen; what holds for `browser` holds for it."""
+    from firefox import open_firefox
+
     with contextlib.ExitStack() as stack:
         try:
             tab = stack.enter_context(open_firefox())
         except ValueError as error:
             give_up(error)
         yield tab
-
-
-@pytest.fixture(scope="module")
-def module(browser):
-    """A blank page that knows the functions of the page's sources."""
-    tab = browser.new_page()
-    import_sources(tab)
-    yield tab
-    tab.close()
 
 
 @pytest.fixture(scope="session")

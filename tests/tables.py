@@ -1,22 +1,25 @@
 """Searches with a table as the evaluator, so that tests can set every output.
 
-There is one compiled program for each algorithm and game, which all tests share. Its arguments are
-the table, the settings that are floats, the noise and the faults of the evaluator.
+There is one compiled program for each algorithm, engine and game, which all tests share. Its
+arguments are the table, the settings that are floats, the noise and the faults of the evaluator.
 """
 
 import dataclasses
 import functools
+import importlib
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import guard
 import misere_pile
 from azjax import games
 from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import NEVER, make_search
+from reference import Position
 
 BATCH = 128  # One size, so each search compiles once.
 
@@ -132,8 +135,35 @@ def run(
     number = np.int32([*FAULTS].index(fault))
     faulty = Faulty(table, np.float32(luck), number, np.broadcast_to(is_hurt, size))
     each = np.broadcast_to(np.float32(temperature), size), np.broadcast_to(add_noise, size)
-    result = compiled(name, static)(floats, faulty, keys, states, *each)
+    with guard.sharing():
+        result = compiled(name, static)(floats, faulty, keys, states, *each)
     return jax.tree.map(np.asarray, result)
+
+
+def textbook(reference, name, table, states, *arguments):
+    """Results of a search in plain Python, with its arguments one row at a time; see `reference`.
+
+    It ends with the shortest of the arguments.
+    """
+    rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
+    logits, values = table.logits.tolist(), table.values.tolist()
+
+    def evaluate(position):
+        row = a_bench.number(np.array(position.board), position.player)
+        return logits[row], values[row]
+
+    rows = zip(states.board.tolist(), states.player.tolist(), *arguments, strict=False)
+    return [
+        reference.search(rules, evaluate, Position(tuple(board), player, False), *rest)
+        for board, player, *rest in rows
+    ]
+
+
+def pile_states():
+    """The unfinished positions of the pile, with each player to move."""
+    boards = np.tril(np.ones((5, 5), np.int8), -1)
+    boards = np.concatenate([boards, boards])
+    return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
 
 
 def all_boards(cells):

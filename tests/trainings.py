@@ -11,8 +11,8 @@ from azjax import games, training
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from small import conv
 
 GAME = games.make("tic_tac_toe")
@@ -29,16 +29,24 @@ CONFIG = Config(
         batch_size=16, steps=3, optimizer="sgd", learning_rate=0.1, warmup_steps=0, l2=1e-3
     ),
 )
+PARTS = make_parts(CONFIG)
+KEY = jax.random.key(CONFIG.seed)
 
 
 class Run:
-    """A compiled iteration on some devices, and the results of its first two calls."""
+    """A compiled iteration, and the results of its first two calls.
+
+    One device runs the pure functions, two run those for a mesh.
+    """
 
     def __init__(self, num_devices):
-        parts, key = make_parts(CONFIG), jax.random.key(CONFIG.seed)
         self.mesh = training.make_mesh(jax.devices()[:num_devices])
-        self.iterate = training.make_iteration(parts, self.mesh)
-        self.before = training.make_state(parts, key, self.mesh)
+        if num_devices == 1:
+            self.iterate = jax.jit(functools.partial(training.iteration, PARTS), donate_argnums=0)
+            self.before = jax.jit(functools.partial(training.init, PARTS))(KEY)
+        else:
+            self.iterate = training.make_iteration(PARTS, self.mesh)
+            self.before = training.make_state(PARTS, KEY, self.mesh)
         self.after, self.metrics = self.iterate(copy(self.before))
         again = copy(self.after)
         with compilations() as self.compiled_again:

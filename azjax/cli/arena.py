@@ -5,12 +5,12 @@ import pathlib
 from typing import Annotated
 
 import jax
-import tyro
 
-from azjax._settings import Count, Positive, Range, check
+from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players, specs
+from azjax.cli.parsing import Place
 from azjax.games.base import Game
-from azjax.players import Agent, export, ratings
+from azjax.players import Agent, game_files, ratings, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
@@ -20,7 +20,7 @@ from azjax.viz.chart import interval_chart, standalone
 class Options:
     """Plays a match between every two players, from both seats, and rates them."""
 
-    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
+    players: Annotated[tuple[str, ...], Place.POSITIONAL] = ()
     """Two or more players, such as random, perfect, uct:100 or network@runs/NAME#20."""
     games: Positive = 1000
     """Games of each pairing, half of them from each seat."""
@@ -38,11 +38,10 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check("--", self)
         if self.plot:
             console.check_plot(self.plot)
         if self.export_games:
-            export.check_path(self.export_games)
+            game_files.check_path(self.export_games)
 
 
 def run(options: Options) -> int:
@@ -52,7 +51,7 @@ def run(options: Options) -> int:
     if len(agents) < 2:
         raise ValueError("a match needs two players: name 2 players or more")
     if options.export_games:
-        export.check_path(options.export_games, game)
+        game_files.check_path(options.export_games, game)
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings = None
     if options.openings:
@@ -66,10 +65,10 @@ def run(options: Options) -> int:
     _show_matches(matches)
     _show_ratings(fitted)
     if options.plot:
-        intervals = {name: ratings.Interval(*rest) for name, *rest in _best(fitted)}
+        intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
         standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
     if options.export_games:
-        export.write_games(options.export_games, game, played, openings and openings.actions)
+        game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
 
 
@@ -106,7 +105,7 @@ def _show_matches(matches: list[Match]) -> None:
 
 
 def _score(match: Match, tally: Tally) -> str:
-    score = ratings.mean_score(tally.wins, tally.draws, tally.losses)
+    score = statistics.mean_score(tally.wins, tally.draws, tally.losses)
     if match.deterministic:  # Without randomness there is no interval.
         return f"{score.estimate:.3f}"
     return f"{score.estimate:.3f} [{score.low:.2f}, {score.high:.2f}]"

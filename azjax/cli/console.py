@@ -1,7 +1,6 @@
 """Shared parts of all programs: exit status, notes, progress and tables."""
 
 import contextlib
-import inspect
 import pathlib
 import re
 import signal
@@ -49,11 +48,10 @@ def make_main(
       interrupted: what to print after Ctrl-C, such as "nothing was written".
       description: added to the help, after the docstring of `cls`.
     """
-    description = f"{inspect.getdoc(cls)}\n\n{description}".rstrip()
 
     def main(arguments: list[str] | None = None) -> int:
         return run(
-            lambda: program(parsing.parse(cls, arguments, prog, description=description)),
+            lambda: program(parsing.parse(cls, arguments, prog, description)),
             interrupted,
         )
 

@@ -1,24 +1,23 @@
 """Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported. It is compared with the record in the run
-directory. Code that only the run directory names is never run.
+Only code that the command line names is imported; a note is printed if its file was edited since
+training. Code that only the run directory names is never run.
 """
 
 import dataclasses
 import functools
 import pathlib
 import shlex
-from typing import Annotated, Any, cast
-
-import tyro
+from typing import Annotated, Any
 
 from azjax import games, runs
 from azjax._commands import command
 from azjax.cli import console, functions
+from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import behavior, pretrained
 from azjax.runs import config as configs
+from azjax.runs import pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.loading import is_pretrained, load, read_config
 from azjax.runs.player import Player
@@ -41,7 +40,7 @@ class Typed:
 
 
 NOTHING = Typed()
-Option = Annotated[Typed, tyro.conf.arg(name="")]  # Its fields are options of the program.
+Option = Annotated[Typed, Place.FLAT]  # Its fields are options of the program.
 
 
 def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
@@ -55,17 +54,17 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
     if is_pretrained(run_dir):
         config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     if config.parts:
-        _check_same(run_dir, "--parts", config.parts, typed.parts)
+        _check_named(run_dir, "parts", config.parts, typed.parts)
     elif typed.parts is not None:
         raise ValueError(f"{run_dir} was trained without custom parts: leave --parts out")
     if is_custom(config.game):
-        _check_same(run_dir, "--game", config.game, typed.game)
+        _check_named(run_dir, "game", config.game, typed.game)
     elif typed.game not in (None, config.game):
         raise ValueError(
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
     if isinstance(config.network, CustomNetworkConfig):
-        _check_same(run_dir, "--network", config.network.source, typed.network)
+        _check_named(run_dir, "network", config.network.source, typed.network)
     return config
 
 
@@ -80,78 +79,44 @@ def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
     return config
 
 
-def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
-    """Compares the names of functions and the digests of their files; a file may have moved.
-
-    An edited file passes if `check_edited` can compare its results later.
-    """
-    place, _, digest = saved.partition("#")
-    what = option.removeprefix("--")
-    if typed is None or not is_custom(typed):
-        custom = "custom parts" if what == "parts" else f"a custom {what}"
+def _check_named(run_dir: pathlib.Path, option: str, saved: str, named: str | None) -> None:
+    """Checks that a function of the same name was named; its file may have moved."""
+    spec = saved.partition("#")[0]
+    if named is None or not is_custom(named):
+        custom = "custom parts" if option == "parts" else f"a custom {option}"
         raise ValueError(
-            f"{run_dir} has {custom}, and azjax imports only code that you name: add "
-            f"{option} {place}, if you trust that file"
+            f"{run_dir} has {custom}, and azjax imports only code that you name: add --{option} "
+            f"{spec}, if you trust that file"
         )
-    (function, given), (name, _) = _split(functions.identify(typed)), _split(saved)
-    record = "network" if what == "network" else "rules"
-    if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
-        return
-    if given == digest:
-        file = typed.rpartition(":")[0]
+    (place, _, function), (_, _, name) = named.partition(":"), spec.partition(":")
+    if function != name:
         raise ValueError(
-            f"{run_dir} was trained with the function {name} of this file, not with {function}: "
-            f"use {option} {file}:{name}"
+            f"{run_dir} was trained with the function {name}, not with {function}: use "
+            f"--{option} {place}:{name}"
         )
-    unknown = f"; the run has no record of its {what} to compare" if function == name else ""
-    raise ValueError(
-        f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
-        f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
-    )
 
 
-def _split(identified: str) -> tuple[str, str]:
-    """Returns the name of a function and the digest of its file."""
-    name, _, digest = identified.partition(":")[2].partition("#")
-    return name, digest
+def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
+    """Prints a note for each custom file that was edited since the run was trained."""
+    source = getattr(config.network, "source", "")
+    for saved, named in (
+        (config.parts, typed.parts),
+        (config.game if is_custom(config.game) else "", typed.game),
+        (source, typed.network),
+    ):
+        if saved and named and _digest(saved) != _digest(functions.identify(named)):
+            _note_edited(run_dir.resolve(), named)
 
 
-def _is_same(saved: str, typed: str) -> bool:
-    """Returns whether the function's name and its file's digest are those that a run has saved."""
-    return _split(functions.identify(typed)) == _split(saved)
-
-
-def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
-    """Compares custom code with what the run recorded of it, and prints a note on edited files.
-
-    Raises:
-      ValueError: as `behavior.check_rules` and `behavior.check_network` do.
-    """
-    if typed.parts is not None and config.parts:
-        parts = find_parts(typed.parts)
-        behavior.check_rules(run_dir, parts.game, resume)
-        behavior.check_network(run_dir, parts.game, parts.network)
-        if not _is_same(config.parts, typed.parts):
-            same = "its rules and its network are the same; search and loss were not compared"
-            _note_edited(run_dir.resolve(), typed.parts, same)
-        return
-    if typed.game is not None and is_custom(config.game):
-        behavior.check_rules(run_dir, find_game(typed.game), resume)
-        if not _is_same(config.game, typed.game):
-            same = f"its rules are the same in {behavior.NUM_GAMES} random games"
-            _note_edited(run_dir.resolve(), typed.game, same)
-    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
-        return
-    game, network = _make(config, typed)
-    behavior.check_network(run_dir, game, cast(Network, network))
-    if not _is_same(config.network.source, typed.network):
-        _note_edited(run_dir.resolve(), typed.network, "its network computes the same")
+def _digest(identified: str) -> str:
+    return identified.partition("#")[2]
 
 
 @functools.cache
-def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
-    """Prints once that an edited file is accepted."""
-    console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
+def _note_edited(run_dir: pathlib.Path, named: str) -> None:
+    console.note(
+        f"{named} was edited since {run_dir.name} was trained: check that it computes the same"
+    )
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -231,7 +196,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     config = check_run(run_dir, typed)
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
-    check_edited(run_dir, config, typed)
+    note_edited(run_dir, config, typed)
     if typed.parts is not None:
         return load(run_dir, iteration, parts=find_parts(typed.parts))
     return load(run_dir, iteration, *_make(config, typed))
@@ -248,33 +213,36 @@ def make_parts(config: Config, typed: Typed) -> Parts:
     return configs.make_parts(config, *_make(config, typed))
 
 
-def find_parts(typed: str) -> Parts:
-    """Returns custom parts; the same object for the same file.
+def is_code(name: str) -> bool:
+    """Returns whether a name of the command line is a function, even an incomplete one."""
+    return is_custom(name) or name.endswith(".py")
 
-    Raises:
-      ValueError: if the file cannot be imported, or returns something else.
-    """
-    return _call(functions.identify(typed), Parts)
+
+def identify(name: str) -> str:
+    """Returns what the settings store: a name, or a function with the digest of its file."""
+    return functions.identify(name) if is_code(name) else name
+
+
+def find_parts(typed: str) -> Parts:
+    """Returns custom parts; the same object for the same file."""
+    return _load(functions.identify(typed), Parts)
 
 
 def find_game(typed: str) -> Game:
-    """Returns a game by its name, or a custom one; the same object for the same file.
-
-    Raises:
-      ValueError: if the game is unknown.
-    """
-    functions.check_function(typed)
-    return _call(functions.identify(typed), Game) if is_custom(typed) else games.make(typed)
+    """Returns a game by its name, or a custom one; the same object for the same file."""
+    return _load(functions.identify(typed), Game) if is_code(typed) else games.make(typed)
 
 
 @functools.cache
-def _call(identified: str, kind: type) -> Any:
-    return functions.call(identified.partition("#")[0], kind)
+def _load(identified: str, kind: type) -> Any:
+    return functions.load(identified.partition("#")[0], kind)
 
 
 def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
     """Returns the game of a run, and its network if that is custom."""
+    if typed.parts is not None:
+        return (parts := find_parts(typed.parts)).game, parts.network
     game = find_game(typed.game or config.game)
     if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return game, None
-    return game, functions.call(typed.network, Network, game)
+    return game, functions.load(typed.network, Network, game)

@@ -5,17 +5,17 @@ import pathlib
 from typing import Annotated, Any
 
 import numpy as np
-import tyro
 
 from azjax import runs
 from azjax.cli import console, custom
+from azjax.cli.parsing import Place
 from azjax.drawing import check_folder, node
 from azjax.games.base import Game
 from azjax.games.solver import Solution
 from azjax.runs import checkpoint
 from azjax.runs.loading import read_config
 from azjax.runs.player import Player
-from azjax.viz import about, animation, atlas, loop, networks, page, report
+from azjax.viz import animation, atlas, loop, networks, page, report, summary
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
 from azjax.viz.positions import has_rules, position_text
 
@@ -35,7 +35,7 @@ _ROUNDED = 3  # Bytes per weight in large networks.
 class Options:
     """Writes a page about a player: a tour, games against it, and its search step by step."""
 
-    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
@@ -62,12 +62,12 @@ def _write(
     path, back = _live(run_dir, typed, player) if live else (_recorded(run_dir, player), [])
     if is_run:
         picture = history and animation.draw_animation(*history)
-        back += [about.pictures(run_dir, player), *_loop(run_dir, player)]
-        back += [about.about(run_dir, player, picture)]
+        back += [summary.draw_parts(run_dir, player), *_loop(run_dir, player)]
+        back += [summary.summarize_run(run_dir, player, picture)]
     else:
-        back += [about.pictures(run_dir, player), about.shipped(player)]
+        back += [summary.draw_parts(run_dir, player), summary.summarize_shipped(player)]
     sections = [
-        about.lead(1, "Start the tour" if path[0].kind == "tour" else path[0].title, live),
+        summary.introduce(1, "Start the tour" if path[0].kind == "tour" else path[0].title, live),
         *path,
         *([_atlas(player, *history)] if history else []),
         *back,

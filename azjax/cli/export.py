@@ -4,10 +4,9 @@ import dataclasses
 import pathlib
 from typing import Annotated
 
-import tyro
-
-from azjax._settings import MOST_SIMULATIONS, Positive, Range, check
+from azjax._settings import MOST_SIMULATIONS, Positive, Range
 from azjax.cli import console, custom
+from azjax.cli.parsing import Place
 from azjax.games.base import describe, state_shapes
 from azjax.networks.base import observed_planes
 from azjax.runs.export import check_export, export, name_leaves
@@ -18,7 +17,7 @@ from azjax.runs.player import Player
 class Options:
     """Writes a player to a file that runs without azjax: StableHLO for JAX, or ONNX."""
 
-    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
     """The file to write. Its name ends in .stablehlo, for JAX, or in .onnx, for ONNX runtimes."""
@@ -28,9 +27,6 @@ class Options:
     batch_size: Positive | None = None
     """The number of positions per call. Default: any number."""
     typed: custom.Option = custom.NOTHING
-
-    def __post_init__(self):
-        check("--", self)
 
 
 def write(options: Options) -> int:

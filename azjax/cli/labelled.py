@@ -8,7 +8,7 @@ import jax
 from azjax.cli import console
 from azjax.games.base import State
 from azjax.games.positions import Positions
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.runs.player import Player
 

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from azjax.cli import console
-from azjax.players.export import name_moves
-from azjax.proof import exhaustive
-from azjax.proof.lines import replay
-from azjax.proof.overrides import OverrideTable
-from azjax.proof.seat import Seat, SeatProof, Steps, prove_seat
+from azjax.exact import exhaustive
+from azjax.exact.moves import replay
+from azjax.exact.overrides import OverrideTable
+from azjax.exact.seat import Seat, SeatProof, prove_seat
+from azjax.players.game_files import name_moves
 from azjax.runs.player import Player
 
 _OUTCOMES = ("won", "drawn", "lost")
@@ -58,7 +58,7 @@ def prove(player: Player, seat: Seat, simulations: int, as_json: bool, **setting
     return 0 if proof.is_proof else 1
 
 
-def watch(steps: Steps) -> exhaustive.Exploration:
+def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
     """Shows a progress bar for each ply; returns the last step."""
     with console.progress() as progress:
         bars: dict[int, Any] = {}

@@ -1,136 +1,286 @@
-"""Parses command lines into dataclasses with tyro."""
+"""Parses command lines into dataclasses of settings.
 
-import ast
-import contextlib
+A field of a nested dataclass is the option `--section.field value`. If a section can be of several
+kinds, its tag chooses one, as in `--network.kind mlp`. A boolean is `--field` or `--no-field`. The
+docstring below a field is its help.
+"""
+
 import dataclasses
-import functools
+import enum
 import inspect
-import io
-import itertools
-import os
+import pathlib
 import re
 import shutil
 import sys
 import textwrap
+import types
 import typing
-from collections.abc import Iterator
-from typing import Annotated, Any
-
-import tyro
-from rich.text import Text
-from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructTypeInfo
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from azjax._commands import command
-from azjax._settings import did_you_mean
+from azjax._settings import check_kind, checked, did_you_mean, field_docs, find_kinds
 
 
-def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
-    """Parses a command line into a dataclass with tyro.
+class Place(enum.Enum):
+    """Where a field stands on the command line, as in `Annotated[str, Place.POSITIONAL]`."""
+
+    POSITIONAL = enum.auto()  # Its words follow no option.
+    FLAT = enum.auto()  # The fields of this dataclass are options without a prefix.
+    HIDDEN = enum.auto()  # It is not on the command line.
+
+
+class Line(NamedTuple):
+    """The words of a command line.
+
+    Attributes:
+      words: those before any option, and those after `--option=value`.
+      options: all words between an option and the next, by its name, such as `network.kind`. The
+        last of repeated options counts.
+    """
+
+    words: list[str]
+    options: dict[str, list[str]]
+
+    @property
+    def asks_for_help(self) -> bool:
+        """Whether one of the options is `--help` or `-h`."""
+        return not self.options.keys().isdisjoint({"h", "help"})
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns the word after an option; an option without one raises a ValueError."""
+        words = self.options.get(name, [default])
+        if not words:
+            raise ValueError(f"{spell(name)} has no value: add one, or leave it out")
+        return words[0]
+
+
+class Setting(NamedTuple):
+    """A field on the command line; the default is `MISSING` if a value must be given."""
+
+    name: str  # Such as `network.kind`; empty for the positional one.
+    path: tuple[str, ...]  # The fields that lead to it.
+    hint: Any
+    default: Any
+    owner: type  # The dataclass.
+
+
+def parse(cls: Any, arguments: Sequence[str] | None, prog: str, description: str = "") -> Any:
+    """Parses a command line, by default that of this process; see `fill`."""
+    return fill(cls, read(sys.argv[1:] if arguments is None else arguments), prog, description)
+
+
+def read(arguments: Sequence[str]) -> Line:
+    """Finds the options of a command line; dashes and underscores in their names are the same."""
+    line = Line([], {})
+    words = line.words
+    for argument in arguments:
+        if not re.match("--?[A-Za-z]", argument):  # Negative numbers are values.
+            words.append(argument)
+            continue
+        name, equals, value = argument.lstrip("-").partition("=")
+        own = line.options[name.replace("-", "_")] = [value] if equals else []
+        words = line.words if equals else own
+    return line
+
+
+def spell(name: str) -> str:
+    """Returns the option of a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
+def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
+    """Returns a dataclass with the values of a command line.
+
+    Args:
+      default: an instance with the default values, or the class.
+      line: the command line.
+      prog: the program, such as `azjax train`.
+      description: added to the help, after the docstring of the class.
 
     Raises:
-      ValueError: with one sentence in place of tyro's box.
+      ValueError: with one sentence, if an option is unknown or has an invalid value.
+      SystemExit: after printing the help.
     """
-    errors = io.StringIO()
-    help_text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace")
-    is_help = {"-h", "--help"} & {*(sys.argv[1:] if arguments is None else arguments)}
-    width = contextlib.nullcontext() if is_help else _wide_terminal()
-    try:
-        with width, contextlib.redirect_stderr(errors), contextlib.redirect_stdout(help_text):
-            return tyro.cli(
-                cls,
-                args=arguments,
-                prog=prog,
-                # `cli.options`, not tyro, chooses between the kinds of settings.
-                config=(tyro.conf.AvoidSubcommands, tyro.conf.DisallowNone),
-                registry=_REGISTRY,
-                **settings,
-            )
-    except SystemExit as stop:
-        if stop.code:
-            raise ValueError(_unbox(errors.getvalue(), prog)) from None
-        help_text.seek(0)
-        text = re.sub(r"\n{3,}", "\n\n", help_text.read())
-        for line in text.splitlines():  # Tyro does not wrap all lines.
-            print(textwrap.fill(line, shutil.get_terminal_size().columns))
-        raise
+    default = choose_kinds(default, line)
+    settings = {setting.name: setting for setting in _list_settings(default)}
+    if line.asks_for_help:
+        about = inspect.getdoc(_class_of(default)) or ""
+        _print_help(settings, prog, f"{about}\n\n{description}")
+        sys.exit(0)
+    listed = f"{command(*prog.split(), '--help')} lists what is allowed"
+    negated = {_negate(name): name for name in settings if settings[name].hint is bool}
+    values: dict[tuple[str, ...], Any] = {}
+    words = [*line.words]  # Those that no option takes.
+    for name, own in line.options.items():
+        setting = settings.get(negated.get(name, name))
+        if setting is None:
+            meant = did_you_mean(spell(name), map(spell, filter(None, settings)))
+            raise ValueError(f"unknown option {spell(name)}: {listed}{meant}")
+        value, rest = _take(setting, own)
+        values[setting.path] = False if name in negated else value
+        words += rest
+    if words and "" in settings:
+        values[settings[""].path], words = _take(settings[""], words)
+    if words:
+        raise ValueError(f"{words[0]!r} follows no option that takes it: {listed}")
+    for setting in settings.values():
+        if setting.default is dataclasses.MISSING and setting.path not in values:
+            raise ValueError(f"{spell(setting.path[-1])} is missing: add it")
+    return _build(default, values)
 
 
-_REGISTRY = tyro.constructors.ConstructorRegistry()
+def _negate(name: str) -> str:
+    section, dot, field = name.rpartition(".")
+    return f"{section}{dot}no_{field}"
 
 
-@_REGISTRY.struct_rule
-def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
-    """Describes a dataclass to tyro, with each field's docstring as one paragraph.
+# Dataclasses.
 
-    By default, tyro's help keeps the line breaks of a docstring, and adds "(default: None)" to a
-    docstring that describes the default.
-    """
-    if not dataclasses.is_dataclass(info.type):
-        return None
-    hints = typing.get_type_hints(info.type, include_extras=True)
-    fields = []
-    for field in dataclasses.fields(info.type):
-        if isinstance(info.default, info.type):
-            default = getattr(info.default, field.name)
+
+_LITERAL: Any = Literal  # Of names that only the program has.
+
+
+def _class_of(default: Any) -> Any:
+    return default if isinstance(default, type) else type(default)
+
+
+def _bare(hint: Any) -> Any:
+    """Returns a type without its range and without None."""
+    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+    is_optional = types.NoneType in typing.get_args(hint)
+    return _bare(typing.get_args(hint)[0]) if is_optional else hint
+
+
+def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, str]]:
+    """Yields the name, type and default of each field, and the prefix of the fields within it."""
+    cls = _class_of(default)
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for field in dataclasses.fields(cls):
+        hint, value = hints[field.name], field.default
+        if cls is not default:
+            value = getattr(default, field.name)
         elif field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
+            value = field.default_factory()
+        is_flat = Place.FLAT in getattr(hint, "__metadata__", ())
+        yield field.name, hint, value, prefix if is_flat else f"{prefix}{field.name}."
+
+
+def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
+    """Replaces sections by the defaults of the kinds that options such as `--network.kind` name.
+
+    Sections that already have the kind stay as they are.
+    """
+    changes = {}
+    for name, hint, value, inner in _read_fields(default, prefix):
+        if not dataclasses.is_dataclass(value):
+            continue
+        if kinds := find_kinds(hint):
+            given = [option for option in line.options if option.startswith(inner)]
+            names = [option[len(inner) :].partition(".")[0].removeprefix("no_") for option in given]
+            current = getattr(value, kinds.tag)
+            chosen = line.get(inner + kinds.tag, current)
+            check_kind(kinds, chosen, names, spell(inner))
+            value = value if chosen == current else kinds.classes[chosen]()
+        changes[name] = choose_kinds(value, line, inner)
+    return default if isinstance(default, type) else dataclasses.replace(default, **changes)
+
+
+def _list_settings(default: Any, prefix: str = "", path: tuple[str, ...] = ()) -> Iterator[Setting]:
+    """Lists the fields of a (nested) dataclass that are on the command line."""
+    for name, hint, value, inner in _read_fields(default, prefix):
+        places = getattr(hint, "__metadata__", ())
+        if Place.HIDDEN in places:
+            continue
+        if dataclasses.is_dataclass(value):
+            kinds = find_kinds(hint)
+            for setting in _list_settings(value, inner, (*path, name)):
+                if kinds and setting.name == inner + kinds.tag:
+                    setting = setting._replace(hint=_LITERAL[*kinds.classes])
+                yield setting
         else:
-            default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
-        hint: Any = hints[field.name]
-        text = functools.partial(_read_docstring, info.type, field.name)
-        if default in (None, (), ""):
-            hint = typing.cast(Any, Annotated)[hint, tyro.conf.arg(help_behavior_hint="")]
-        fields.append(StructFieldSpec(field.name, hint, default, text))
-    return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
+            option = "" if Place.POSITIONAL in places else prefix + name
+            yield Setting(option, (*path, name), hint, value, _class_of(default))
 
 
-@functools.cache
-def _read_docstring(cls: type, name: str) -> str | None:
-    """Returns the docstring below a field in the source of its class."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
-    for field, text in itertools.pairwise(definition.body):
-        is_field = isinstance(field, ast.AnnAssign) and ast.unparse(field.target) == name
-        if is_field and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            return " ".join(str(text.value.value).split())
-    return None
+def _build(default: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> Any:
+    """Returns the dataclass with the values of some fields, by their paths."""
+    fields = {}
+    for name, _, value, _ in _read_fields(default):
+        inner = (*path, name)
+        is_section = dataclasses.is_dataclass(value)
+        fields[name] = _build(value, values, inner) if is_section else values.get(inner, value)
+    return _class_of(default)(**fields)
 
 
-@contextlib.contextmanager
-def _wide_terminal() -> Iterator[None]:
-    """Makes tyro print errors in long lines, so that no path or command in them is cut in two."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "10000"
+# Values.
+
+
+def _take(setting: Setting, words: Sequence[str]) -> tuple[Any, list[str]]:
+    """Returns the value of a setting, checked, and the words after it."""
+    option, hint = spell(setting.name) if setting.name else setting.path[-1], _bare(setting.hint)
+    if hint is bool:
+        return True, [*words]
+    if typing.get_origin(hint) is tuple:
+        kind = _bare(typing.get_args(hint)[0])
+        value, rest = tuple(_convert(option, word, kind) for word in words), []
+    elif words:
+        value, rest = _convert(option, words[0], hint), [*words[1:]]
+    else:
+        raise ValueError(f"{option} has no value: add one, or leave it out")
+    return checked(option, value, setting.hint), rest
+
+
+def _convert(option: str, word: str, kind: Any) -> Any:
+    if kind not in (int, float, pathlib.Path):
+        return word
     try:
-        yield
-    finally:
-        del os.environ["COLUMNS"]
-        if before is not None:
-            os.environ["COLUMNS"] = before
+        return kind(word)
+    except ValueError:
+        number = "an integer" if kind is int else "a number"
+        raise ValueError(f"{option} is {word!r}: use {number}") from None
 
 
-def _unbox(box: str, prog: str) -> str:
-    """Turns one of tyro's error boxes, a title and paragraphs between rules, into a sentence."""
-    text = re.sub(r"[│|╭╮╰╯]", "", Text.from_ansi(box).plain)
-    paragraphs = [" ".join(part.split()) for part in re.split(r"\n?[ +]*[─-]{3,}.*\n", text)]
-    paragraphs = [part for part in paragraphs[1:] if part] or [" ".join(text.split())]
-    sentence = paragraphs[0].rstrip(".")
-    if match := re.match(r"Error parsing (?!--)\S+: (.*)", sentence):  # From a dataclass of azjax.
-        return match[1]
-    if match := re.match(r"invalid choice '(.*)' for argument '(.*)'. .* of \((.*)\)", sentence):
-        value, option, choices = match[1], match[2], re.findall(r"'([^']*)'", match[3])
-        choices = sorted({*choices} - {"None"})
-        known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
-        return f"{option} is {value!r}: use {known}"
-    if match := re.match(r"Error parsing (--\S+): .* (int\(\)|float).*: ('.*')$", sentence):
-        return (
-            f"{match[1]} is {match[3]}: use {'a number' if match[2] == 'float' else 'an integer'}"
-        )
-    if match := re.match(r"Missing value for argument '(.*)'\.", sentence):
-        return f"{match[1]} has no value: add one, or leave it out"
-    if match := re.match(r"Error parsing (--\S+): .*?\[('.*?')\]", sentence):
-        sentence = f"{match[1]} cannot be {match[2]}"
-    similar = [re.findall(r"--[\w.-]*\w", part) for part in paragraphs if part.startswith("Perha")]
-    names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
-    meant = f", perhaps you meant {' or '.join(names)}" if names else ""
-    return f"{sentence}{meant}: {command(*prog.split(), '--help')} lists what is allowed"
+# Help.
+
+
+def _print_help(settings: Mapping[str, Setting], prog: str, about: str) -> None:
+    width = shutil.get_terminal_size().columns - 2
+    usage = f"usage: {prog} {_describe_value(settings['']) if '' in settings else ''}"
+    lines = [f"{usage.rstrip()} [OPTIONS]", ""]
+    for paragraph in about.strip().splitlines():
+        lines += textwrap.wrap(paragraph, width) or [""]
+    section, indent = None, " " * 6
+    for setting in sorted(settings.values(), key=lambda setting: "." in setting.name):
+        if setting.name.rpartition(".")[0] != section:
+            section = setting.name.rpartition(".")[0]
+            lines += ["", f"{section or 'options'}:"]
+        head = f"{spell(setting.name) if setting.name else ''} {_describe_value(setting)}"
+        lines += textwrap.wrap(head.strip(), width, initial_indent="  ", subsequent_indent=indent)
+        text = field_docs(setting.owner).get(setting.path[-1], "")
+        words = setting.default if isinstance(setting.default, tuple) else (setting.default,)
+        is_shown = setting.default not in (None, (), "", dataclasses.MISSING)
+        if is_shown and setting.default is not False:
+            words = ("yes",) if setting.default is True else words
+            text += f" (default: {' '.join(map(str, words))})"
+        lines += textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        print(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _describe_value(setting: Setting) -> str:
+    """Writes what may follow an option: choices, or a word for a type."""
+    if setting.hint is bool:
+        return f"or {spell(_negate(setting.name))}" if setting.default else ""
+    hint = _bare(setting.hint)
+    several = typing.get_origin(hint) is tuple
+    kind = _bare(typing.get_args(hint)[0]) if several else hint
+    if typing.get_origin(kind) is Literal:
+        value = "{" + ",".join(typing.get_args(kind)) + "}"
+    else:
+        value = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}.get(kind, "TEXT")
+    if not setting.name:
+        value = setting.path[-1].upper().removesuffix("S")
+        value = value if setting.default is dataclasses.MISSING else f"[{value}]"
+    return f"{value} ..." if several else value

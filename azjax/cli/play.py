@@ -6,10 +6,10 @@ import sys
 from typing import Annotated
 
 import jax
-import tyro
 
-from azjax._settings import Range, check
+from azjax._settings import Range
 from azjax.cli import console, custom
+from azjax.cli.parsing import Place
 from azjax.cli.players import choose_game, make_agent
 from azjax.cli.specs import HELP
 from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
@@ -23,7 +23,7 @@ HUMAN = "human"
 class Options:
     """Plays games at the terminal: you against any player, or two players against each other."""
 
-    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     x: str | None = None
     """The player of X, who moves first: human or a player. Default: human, or the opponent if --o
@@ -35,9 +35,6 @@ class Options:
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
     typed: custom.Option = custom.NOTHING
-
-    def __post_init__(self):
-        check("--", self)
 
 
 def choose_seats(options: Options, opponent: str, is_first: bool = False) -> tuple[str, str]:

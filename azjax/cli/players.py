@@ -14,6 +14,7 @@ from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
 from azjax.cli import console, custom
 from azjax.cli.specs import KINDS, SHIPPED, Spec, parse
+from azjax.exact import overrides
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
@@ -26,7 +27,6 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.proof import overrides
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained, read_config
 from azjax.runs.player import Player

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import Positive, Range, check
+from azjax._settings import Positive, Range
 from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.proof import certificate
@@ -42,7 +42,6 @@ class Options:
     """Draw the share of seeds that reached the goal, by iteration, to this SVG file."""
 
     def __post_init__(self):
-        check("--", self)
         if self.plot:
             console.check_plot(self.plot)
 
@@ -59,7 +58,7 @@ def run(options: Options) -> int:
     while number < options.max_iterations and not reached.all():
         number += 1
         states, _ = advance(states)
-        verdicts = jax.device_get(verify_all(states.learner.ema_params))
+        verdicts = jax.device_get(verify_all(states.learner.average))
         blunders = verdicts.blunders
         wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
         reached = np.where((reached == 0) & (wrong == 0), number, reached)

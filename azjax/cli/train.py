@@ -11,10 +11,11 @@ from rich.console import Console
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
+from azjax.callbacks import Interrupts, Output
 from azjax.cli import console, custom, launch
-from azjax.cli.options import Options, parse
-from azjax.programs import Run, open_run
-from azjax.runs.callbacks import Interrupts, Output
+from azjax.cli.display import Display
+from azjax.cli.options import parse
+from azjax.program import Run, open_run
 from azjax.runs.config import Config
 from azjax.training import memory, metrics
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
@@ -35,47 +36,43 @@ def _main(arguments: list[str] | None) -> int:
     with contextlib.ExitStack() as context:
         options = parse(given, lambda known: launch.start(known, arguments is None))
         if options.resume and options.run_dir is not None:
-            custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
+            custom.note_edited(options.run_dir, options.config, options.typed)
+            _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         place = options.run_dir or pathlib.Path("runs")
         # Made once before anything is compiled, because a missing login or package must stop here.
         processes.in_all(lambda: [_make_logger(log, place, options.config) for log in options.log])
-        with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
-            run = context.enter_context(_open(options))
-        if launch.is_first():
-            print(memory.describe(run.needs, run.num_devices))
-        named = custom.name_run(run.run_dir, run.config, options.typed)
-        loggers = [_make_logger(log, run.run_dir, run.config) for log in options.log]
-        try:
-            return train(run, named, loggers)
-        except ValueError as error:  # All settings were checked before.
-            raise RuntimeError("this is a defect of azjax, not of its settings") from error
-
-
-def _open(options: Options) -> contextlib.AbstractContextManager[Run]:
-    """Prepares the run of a command line."""
-
-    def make_parts(config):
-        parts = custom.make_parts(config, options.typed)
+        parts = custom.make_parts(options.config, options.typed)
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
-        return parts
-
-    def on_lock(run_dir):
+        opening = open_run(
+            options.config,
+            parts,
+            options.plan,
+            options.run_dir,
+            resume=options.resume,
+            keep=options.given,
+            started=interrupts.now.started,
+        )
+        with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
+            run = context.enter_context(opening)
+        named = custom.name_run(run.run_dir, run.config, options.typed)
+        _set_outcome(named)
         if launch.is_first():
-            run = custom.name_run(run_dir, options.config, options.typed)
-            interrupts.now.outcome = f"continue with --resume {run}"
+            print(memory.describe(run.needs, run.num_devices))
+        loggers = [_make_logger(log, run.run_dir, run.config) for log in options.log]
+        start = run.loop.iteration
+        try:
+            _train(run, loggers)
+        except ValueError as error:  # All settings were checked before.
+            raise RuntimeError("this is a defect of azjax, not of its settings") from error
+        processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
+        return 0 if run.reached else 1
 
-    return open_run(
-        options.config,
-        options.plan,
-        options.run_dir,
-        make_parts=make_parts,
-        resume=options.resume,
-        keep=options.given,
-        started=interrupts.now.started,
-        note=console.note,
-        on_lock=on_lock,
-    )
+
+def _set_outcome(named: str) -> None:
+    """Chooses what Ctrl-C prints from now on, since the run can be resumed."""
+    if launch.is_first():
+        interrupts.now.outcome = f"continue with --resume {named}"
 
 
 def _make_logger(name: str, run_dir: pathlib.Path, config: Config) -> Callback:
@@ -86,13 +83,13 @@ def _make_logger(name: str, run_dir: pathlib.Path, config: Config) -> Callback:
     return WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings)
 
 
-def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
-    """Trains until the goal is reached; `named` has the options that name the run and its code."""
-    start, terminal = run.loop.iteration, Console()
+def _train(run: Run, loggers: Sequence[Callback]) -> None:
+    """Trains with a live table at a terminal, and with a line per iteration elsewhere."""
+    terminal = Console()
 
-    def open_display(loop: Loop) -> metrics.Display | metrics.Plain:
+    def open_display(loop: Loop) -> Display | metrics.Plain:
         if terminal.is_terminal:
-            return metrics.Display(terminal, loop.max_iterations, run.goal)
+            return Display(terminal, loop.max_iterations, run.goal)
         return metrics.Plain(sys.stdout)
 
     run.train(
@@ -102,8 +99,6 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
         progress=console.report_progress,
         announce=console.note,
     )
-    processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
-    return 0 if run.reached else 1
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:

@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 
 import jax
 import numpy as np
-import tyro
 
 from azjax import _interrupts as interrupts
-from azjax._settings import MOST_SIMULATIONS, Count, Range, check
+from azjax._settings import MOST_SIMULATIONS, Count, Range
 from azjax.cli import console, custom, labelled, launch, lines
+from azjax.cli.parsing import Place
+from azjax.exact import sampling
 from azjax.games.base import Game, State, choose, name_actions
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
-from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
 from azjax.runs.loading import is_pretrained
 from azjax.runs.player import Player
@@ -31,7 +31,7 @@ class Options:
     In a game too large for that, errors are counted on labelled positions, if the game has them.
     """
 
-    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. If it has overrides, it is played
     against every reply, as with --lines first. For a run, use --run-dir instead."""
     until: Literal["perfect", "unbeatable"] | None = None
@@ -55,7 +55,6 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check("--", self)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines examines one player: give --simulations a single number")
         if self.lines is not None and self.until is not None:

@@ -2,7 +2,7 @@
 
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
-from azjax.networks import mlp, resnet_inference
+from azjax.networks import mlp, resnet
 from azjax.networks.base import Network
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.resnet import ResNetConfig
@@ -26,4 +26,4 @@ def make_network(
     platform = resolve_platform(platform)
     if isinstance(config, MLPConfig):
         return mlp.make(config, game, platform)
-    return resnet_inference.make(config, game, platform)
+    return resnet.make(config, game, platform)

@@ -6,6 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.base import Game, Symmetries
+
+
+def symmetries_of(game: Game, symmetric: bool = True) -> Symmetries:
+    """Returns the symmetries of a game; only the identity if it has none, or if not `symmetric`."""
+    if symmetric and game.symmetries is not None:
+        return game.symmetries
+    return Symmetries(np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None])
+
 
 class Oriented(NamedTuple):
     """Positions in canonical orientation.

@@ -36,7 +36,7 @@ from azjax.networks.base import (
 )
 from azjax.networks.equivariant import FIRST, permute
 from azjax.networks.group import Group, make_group
-from azjax.networks.orientation import orient
+from azjax.networks.orientation import orient, symmetries_of
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -88,10 +88,7 @@ def make_quantized(
 
 def symmetry_group(game: Game, symmetric: bool) -> Group:
     """Returns the symmetries that the layers share weights among; if none, only the identity."""
-    if symmetric and game.symmetries is not None:
-        return make_group(game.symmetries)
-    cells, actions = np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None]
-    return Group(cells, np.zeros((1, 1), int), actions, np.ones((1, 1), int))
+    return make_group(symmetries_of(game, symmetric))
 
 
 def expand(group: Group, name: str, layer: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A residual network in Flax, with dense layers or convolutions.
 
 It consists of a stem, blocks of two layers with a shortcut, a policy head and a value head (Silver
-et al. 2017, Methods, "Neural network architecture"). Its inference form is in
-`resnet_inference.py`.
+et al. 2017, Methods, "Neural network architecture"). For inference, BatchNorm is folded into the
+layers.
 """
 
 import dataclasses
@@ -15,8 +15,11 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import Range, check
-from azjax.networks.base import DEEPEST, WIDEST, DType
-from azjax.networks.convolution import Form
+from azjax.games.base import Game
+from azjax.networks import equivariant
+from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, Variables, choose_dtype
+from azjax.networks.convolution import WinogradConv, arrange, is_faster, restore
+from azjax.networks.modules import with_inference, wrap
 
 Norm = Literal["none", "layer", "batch"]
 Layer = Callable[[str, Any], Any]
@@ -69,52 +72,42 @@ class ResNet(nn.Module):
     """Stem, residual blocks and two heads.
 
     Attributes:
-      width: see `ResNetConfig`.
-      blocks: see `ResNetConfig`.
-      head_hidden: see `ResNetConfig`.
+      config: its settings.
       num_actions: `A`.
-      norm: see `ResNetConfig`; the dense layers of convolutional heads have no BatchNorm.
-      form: how the layers are computed.
       dtype: the type of the arithmetic.
+      batch_last: whether the batch is the last axis between the layers, as `WinogradConv` wants.
       axis_name: mesh axis over which BatchNorm reduces in training.
     """
 
-    width: int
-    blocks: int
-    head_hidden: int
+    config: ResNetConfig
     num_actions: int
-    norm: Norm
-    form: Form
     dtype: Any = jnp.float32
+    batch_last: bool = False
     axis_name: str | None = None
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        hidden = self.head_hidden
-        special = {
-            "policy_conv": 2,
-            "value_conv": 1,
-            "policy_hidden": hidden,
-            "value_hidden": hidden,
-        }
-        outputs = {"policy": self.num_actions, "value_hidden": hidden, "value": 1}
+        config, hidden = self.config, self.config.head_hidden
+        convolves, has_batch_norm = config.layers == "conv", config.norm == "batch"
+        conv = WinogradConv if self.batch_last else _Conv
+        axis = -2 if self.batch_last else -1  # Of the channels.
 
-        def layer(name, x):
-            x = Linear(
-                features=special.get(name, self.width),
-                size=1 if name in special else 3,
-                form=self.form,
-                has_bias=self.norm != "batch",
-                is_zero=self.norm != "batch" and name.endswith("_b"),
-                dtype=self.dtype,
-                name=name,
-            )(x)
-            if self.norm != "batch":
+        def layer(name, x, features=config.width, size=3):
+            options = {"use_bias": not has_batch_norm, "dtype": self.dtype, "name": name}
+            if name.endswith("_b") and not has_batch_norm:
+                options["kernel_init"] = nn.initializers.zeros
+            elif convolves:
+                options["kernel_init"] = nn.initializers.he_normal()
+            if convolves:
+                x = conv(features, (size, size), **options)(x)
+            else:
+                x = nn.Dense(features, **options)(x)
+            if not has_batch_norm:
                 return x
             return nn.BatchNorm(
                 not train,
-                self.form.channel_axis,
+                axis,
                 momentum=0.9,
                 epsilon=EPSILON,
                 dtype=self.dtype,
@@ -122,56 +115,54 @@ class ResNet(nn.Module):
                 name=f"{name}_norm",
             )(x)
 
-        def dense(name, x):
-            return nn.Dense(outputs[name], dtype=self.dtype, name=name)(x)
+        def dense(name, x, features):
+            return nn.Dense(features, dtype=self.dtype, name=name)(x)
+
+        def flatten(x):
+            x = jnp.moveaxis(x, -1, 0) if self.batch_last else x
+            return x.reshape(x.shape[0], -1)
 
         planes = planes.astype(self.dtype)
-        return forward(self.form, self.blocks, self.norm == "layer", planes, layer, dense)
+        x = planes if convolves else planes.reshape(planes.shape[0], -1)
+        x = trunk(config, layer, jnp.moveaxis(x, 0, -1) if self.batch_last else x, axis)
+        if convolves:
+            policy = flatten(nn.relu(layer("policy_conv", x, 2, size=1)))
+            value = flatten(nn.relu(layer("value_conv", x, 1, size=1)))
+            value = nn.relu(dense("value_hidden", value, hidden))
+        else:
+            policy = nn.relu(layer("policy_hidden", x, hidden))
+            value = nn.relu(layer("value_hidden", x, hidden))
+        logits = dense("policy", policy, self.num_actions).astype(jnp.float32)
+        value = dense("value", value, 1)[:, 0].astype(jnp.float32)
+        return logits, jnp.tanh(value)
 
 
-class Linear(nn.Module):
-    """A dense layer, or a 1x1 or 3x3 convolution with zero padding."""
-
-    features: int
-    size: int
-    form: Form
-    has_bias: bool
-    is_zero: bool
-    dtype: Any
-
-    @nn.compact
-    def __call__(self, x):
-        """Returns `features` channels; `x` is in the form's layout."""
-        *board, inputs = x.shape[:-1] if self.form.batch_last else x.shape[1:]
-        shape = (*(self.size for _ in board), inputs, self.features)
-        initial = nn.initializers.he_normal() if board else nn.initializers.lecun_normal()
-        if self.is_zero:
-            initial = nn.initializers.zeros
-        kernel = self.param("kernel", initial, shape, jnp.float32).astype(self.dtype)
-        x = self.form.apply(x, self.form.arrange(kernel, tuple(board)))
-        if not self.has_bias:
-            return x
-        bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
-        return self.form.add(x, bias.astype(self.dtype))
+def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
+    """XLA's convolution; for 1x1, a matrix product, which is faster."""
+    if kernel.shape[0] == 1:
+        return x @ kernel[0, 0]
+    return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
 
 
-def trunk(blocks: int, has_norm: bool, layer: Layer, x: Any, axis: int = -1) -> Any:
+_Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
+
+
+def trunk(config: ResNetConfig, layer: Layer, x: Any, axis: int = -1) -> Any:
     """Computes stem and residual blocks.
 
     Args:
-      blocks: number of residual blocks.
-      has_norm: whether LayerNorm comes before every block and after the last one.
+      config: the settings.
       layer: `(name, x) -> x`, computes one layer without its ReLU.
       x: an array, or a list of its parts.
       axis: the axis of the channels.
     """
+    relu = functools.partial(jax.tree.map, nn.relu)
 
     def norm(x):
-        return standardize(x, axis) if has_norm else x
+        return standardize(x, axis) if config.norm == "layer" else x
 
-    relu = functools.partial(jax.tree.map, nn.relu)
     x = relu(layer("stem", x))
-    for i in range(blocks):
+    for i in range(config.blocks):
         inner = relu(layer(f"block{i}_a", norm(x)))
         x = relu(jax.tree.map(jnp.add, x, layer(f"block{i}_b", inner)))
     return norm(x)
@@ -199,35 +190,64 @@ def standardize(x: Any, axis: int) -> Any:
     return jax.tree.map(normalize, x)
 
 
-def forward(
-    form: Form, blocks: int, has_norm: bool, planes: jax.Array, layer: Layer, dense: Layer
-) -> tuple[jax.Array, jax.Array]:
-    """Computes the network.
+def fold(variables: Variables) -> dict[str, Any]:
+    """Folds BatchNorm into the layers before it; returns the layers."""
+    params, statistics = variables["params"], variables.get("batch_stats", {})
+    folded = {name: layer for name, layer in params.items() if not name.endswith("_norm")}
+    for norm, values in statistics.items():
+        name = norm.removesuffix("_norm")
+        scale = params[norm]["scale"] * jax.lax.rsqrt(values["var"] + EPSILON)
+        kernel = folded[name]["kernel"]
+        bias = params[norm]["bias"] - values["mean"] * scale
+        scale = jnp.expand_dims(scale, tuple(range(kernel.ndim - 1)))
+        folded[name] = {"kernel": kernel * scale, "bias": bias}
+    return folded
 
-    Args:
-      form: how the layers are computed.
-      blocks: number of residual blocks.
-      has_norm: whether there is LayerNorm.
-      planes: `[B, H, W, C]`.
-      layer: `(name, x) -> x`, computes one layer without its ReLU.
-      dense: the same for the last layers of the heads.
 
-    Returns:
-      `(logits [B, A], value [B])`.
+def make(config: ResNetConfig, game: Game, platform: str) -> Network:
+    """Builds the residual network for a game.
+
+    Raises:
+      ValueError: if a width is not a multiple of the number of symmetries.
     """
-    x = planes if form.convolves else planes.reshape(planes.shape[0], -1)
-    x = jnp.moveaxis(x, 0, -1) if form.batch_last else x
-    x = trunk(blocks, has_norm, layer, x, form.channel_axis)
+    convolves = config.layers == "conv"
+    plain = functools.partial(Plain, "resnet", config.blocks, config.norm == "layer")
+    if config.symmetric and game.num_symmetries > 1:
+        names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
+        return equivariant.make(
+            config,
+            game,
+            platform,
+            plain,
+            widths={"network.width": config.width},
+            layers=tuple((name, config.width) for name in names),
+            trunk=functools.partial(trunk, config),
+            zeros=tuple(name for name in names if name.endswith("_b")),
+        )
 
-    def head(name):
-        hidden = nn.relu(layer(name, x))
-        hidden = jnp.moveaxis(hidden, -1, 0) if form.batch_last else hidden
-        return hidden.reshape(hidden.shape[0], -1)
+    def module(settings, dtype):
+        batch_last = convolves and is_faster(game.board_shape, dtype, platform)
+        return ResNet(settings, game.num_actions, dtype, batch_last)
 
-    if form.convolves:
-        policy = head("policy_conv")
-        value = nn.relu(dense("value_hidden", head("value_conv")))
-    else:
-        policy, value = head("policy_hidden"), head("value_hidden")
-    logits = dense("policy", policy).astype(jnp.float32)
-    return logits, jnp.tanh(dense("value", value)[:, 0].astype(jnp.float32))
+    def change_kernels(change, folded):
+        """Applies a function to the kernels of the convolutions, if they have Winograd's form."""
+        if not inferring.batch_last:
+            return folded
+        return {
+            name: layer | {"kernel": change(layer["kernel"], game.board_shape)}
+            if layer["kernel"].ndim > 2
+            else layer
+            for name, layer in folded.items()
+        }
+
+    evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
+    learned = choose_dtype(config.learning_dtype, platform, convolves)
+    folded_norm = {"norm": "none"} if config.norm == "batch" else {}
+    inferring = module(dataclasses.replace(config, **folded_norm), evaluated)
+    return with_inference(
+        wrap(game, module(config, jnp.float32), config.encoding, module(config, learned)),
+        arrange=lambda variables: {"params": change_kernels(arrange, fold(variables))},
+        infer=inferring.apply,
+        dtype=evaluated,
+        plain=lambda folded: plain(change_kernels(restore, folded["params"])),
+    )

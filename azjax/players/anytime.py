@@ -50,7 +50,7 @@ def anytime_agent(
         raise ValueError(f"seconds is {seconds}: use a number above 0")
     capacity = search.num_simulations
     steps = make_resumable(search, game, evaluate)
-    start, grow = jax.jit(steps.start), jax.jit(steps.grow, donate_argnums=4)
+    start, grow = jax.jit(steps.init), jax.jit(steps.step, donate_argnums=4)
     finish = jax.jit(lambda *args: decide(steps.finish(*args)))
     speed: dict[int, float] = {}  # Simulations per second, by batch size.
     closing: dict[int, float] = {}  # Seconds from the last simulation to the answer.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import Game, State, check_batch, play
+from azjax.games.base import Game, State, check_batch, choose, play
 from azjax.players.agent import Agent, Decision
 from azjax.search.evaluators import Evaluator, is_deterministic, uniform_evaluator
 
@@ -30,7 +30,6 @@ class _Progress(NamedTuple):
     stack: _Node
     depth: jax.Array  # int32 [], the top of the stack; -1 when done.
     nodes: jax.Array  # int32 [], visited so far.
-    action: jax.Array  # int32 [], the best at the root so far.
     q_values: jax.Array  # float32 [A], of the root's actions.
 
 
@@ -82,12 +81,12 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
 
         result = jax.vmap(search_one)(keys, states)
         legal = jax.vmap(game.legal_actions)(states)
-        value = result.stack.best[:, 0]
+        value, action = result.stack.best[:, 0], choose(result.q_values, legal)
         best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
         if prune:
-            best = jax.nn.one_hot(result.action, game.num_actions, dtype=jnp.float32)
+            best = jax.nn.one_hot(action, game.num_actions, dtype=jnp.float32)
         return Decision(
-            action=result.action,
+            action=action,
             weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
             value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
             q_values=jnp.where(legal, result.q_values, 0.0),
@@ -105,7 +104,6 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
         depth=jnp.int32(0),
         nodes=jnp.int32(1),
-        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # If all values are NaN.
         q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 
@@ -147,15 +145,12 @@ def _back_up(progress: _Progress, has_value, depth, value) -> _Progress:
     better = has_value & (value > stack.best[depth])
     best = jnp.where(better, value, stack.best[depth])
     alpha = jnp.maximum(stack.alpha[depth], best)
-    action = stack.next_action[depth] - 1
-    is_action = jnp.arange(len(progress.q_values)) == action
-    at_root = depth == 0
+    is_action = jnp.arange(len(progress.q_values)) == stack.next_action[depth] - 1
     return progress._replace(
         stack=stack._replace(
             best=stack.best.at[depth].set(best), alpha=stack.alpha.at[depth].set(alpha)
         ),
-        action=jnp.where(better & at_root, action, progress.action),
-        q_values=jnp.where(has_value & at_root & is_action, value, progress.q_values),
+        q_values=jnp.where(has_value & (depth == 0) & is_action, value, progress.q_values),
     )
 
 

@@ -1,1 +1,1 @@
-"""Proofs: verification by enumeration, exhaustive play against every reply, labelled positions."""
+"""Proofs: verification by enumeration, certificates, labelled positions."""

@@ -108,7 +108,7 @@ def _compile(parts: training.Parts, mesh: Mesh, solution: solver.Solution) -> Ca
 
     average = jax.tree.map(  # Without a sharding, the program runs on this process's first device.
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
-        training.abstract_state(parts, mesh).learner.ema_params,
+        training.abstract_state(parts, mesh).learner.average,
     )
     return training.compiled(jax.jit(verify_network), average)
 

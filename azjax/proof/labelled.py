@@ -13,7 +13,7 @@ import numpy as np
 from azjax.games.base import Policy, choose
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.games.rows import in_batches
-from azjax.players.ratings import Interval, mean_proportion, proportion
+from azjax.players.statistics import Interval, mean_proportion, proportion
 from azjax.proof.verify import has_wrong_sign
 
 MEAN = "mean"  # The key of the mean over all classes that are not in `Positions.apart`.

@@ -171,7 +171,7 @@ def restore(
     if set_aside:
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
     rest = trees[_REST]
-    learner = rest.learner._replace(ema_params=trees[_PLAYER])
+    learner = rest.learner._replace(average=trees[_PLAYER])
     return Restored(dataclasses.replace(rest, learner=learner), [*damage.values()])
 
 
@@ -243,9 +243,7 @@ def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
 
 
 def _summarize(error: Exception) -> str:
-    """Returns the first line of an error message, shortened."""
-    lines = str(error).split("\n")
-    return textwrap.shorten(lines[0] or type(error).__name__, 200, placeholder="…")
+    return textwrap.shorten(str(error) or type(error).__name__, 200, placeholder="…")
 
 
 def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
@@ -260,5 +258,5 @@ def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
 
 def _divide(state: TrainState) -> dict[str, Any]:
     """Divides a state into the averaged variables and the rest, which can be read separately."""
-    rest = dataclasses.replace(state, learner=state.learner._replace(ema_params=()))
-    return {_PLAYER: state.learner.ema_params, _REST: rest}
+    rest = dataclasses.replace(state, learner=state.learner._replace(average=()))
+    return {_PLAYER: state.learner.average, _REST: rest}

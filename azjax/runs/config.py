@@ -11,9 +11,8 @@ from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
 from azjax.training.learner import LearnerConfig, configured_learner
-from azjax.training.parts import Parts
+from azjax.training.parts import Parts, SelfPlayConfig, choose_games_at_once
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
 from azjax.training.targets import TargetConfig, make_targets
 
 
@@ -143,17 +142,17 @@ def make_parts(
     Raises:
       ValueError: if the game or platform does not exist, or the network cannot be built.
     """
-    return _make_parts(config, game, network, resolve_platform(platform))
-
-
-@functools.lru_cache(maxsize=16)
-def _make_parts(config: Config, game: Game | None, network: Network | None, platform: str) -> Parts:
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")
     if game is None:
         if is_custom(config.game):
             raise ValueError(f"the game is custom, {config.game}: pass it as game=...")
         game = games.make(config.game)
+    return _make_parts(config, game, network, resolve_platform(platform))
+
+
+@functools.lru_cache(maxsize=16)
+def _make_parts(config: Config, game: Game, network: Network | None, platform: str) -> Parts:
     if network is None:
         if isinstance(config.network, CustomNetworkConfig):
             source = config.network.source

@@ -36,7 +36,6 @@ def create_run(
     run_dir: Path,
     config: Config,
     plan: dict | None = None,
-    records: dict[str, dict] | None = None,
     *,
     numbered: bool = False,
 ) -> pathlib.Path:
@@ -46,7 +45,6 @@ def create_run(
       run_dir: the directory.
       config: the settings of the run.
       plan: content of `plan.json`.
-      records: contents of further JSON files, by name; see `behavior.make_records`.
       numbered: whether to append the first free number, as in `runs/hex-1`. Programs that start at
         the same time get different numbers.
 
@@ -58,7 +56,7 @@ def create_run(
 
     def create():
         nonlocal path
-        path = _create_run(path, config, plan or {}, records or {}, numbered)
+        path = _create_run(path, config, plan or {}, numbered)
 
     def check_visible():
         if not (path / "config.json").exists():
@@ -124,9 +122,7 @@ def _check_unused(path: pathlib.Path) -> None:
     )
 
 
-def _create_run(
-    path: pathlib.Path, config: Config, plan: dict, records: dict, numbered: bool
-) -> pathlib.Path:
+def _create_run(path: pathlib.Path, config: Config, plan: dict, numbered: bool) -> pathlib.Path:
     check_free(path, numbered=numbered)
     beside = temporary(path)
     try:
@@ -134,8 +130,6 @@ def _create_run(
         content = {"format": FORMAT, **dataclasses.asdict(config)}
         write_json(beside / "config.json", content)
         write_json(beside / "plan.json", plan)
-        for name, content in records.items():
-            write_json(beside / name, content)
         while not _move(beside, free := first_free(path) if numbered else path):
             check_free(path, numbered=numbered)
     except OSError as error:

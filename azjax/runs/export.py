@@ -22,13 +22,13 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 
+from azjax._commands import check_installed
 from azjax._files import Path, replacing
 from azjax._settings import MOST_SIMULATIONS, Positive, Range, checked
 from azjax.drawing import check_folder
 from azjax.games.base import State, state_shapes
 from azjax.players import Agent, network_agent, search_agent
 from azjax.runs.player import Player, changed
-from azjax.training.loggers import check_installed
 
 PLATFORMS = "cpu", "cuda", "tpu"
 _Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]

@@ -7,8 +7,9 @@ from azjax._files import Path
 from azjax._settings import Count, checked
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import behavior, checkpoint, directory
-from azjax.runs.config import Config, CustomNetworkConfig, is_custom, make_parts
+from azjax.networks.base import check_network
+from azjax.runs import checkpoint, directory
+from azjax.runs.config import Config, is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, read_pretrained_config
 from azjax.training.parts import Parts
@@ -46,15 +47,16 @@ def load(
       run_dir: the run directory; or the name of a player that comes with azjax, one of
         `runs.pretrained.names()`, unless there is a folder of this name.
       iteration: iteration of the checkpoint; None: the newest one.
-      game: the custom game of the run, if any.
+      game: the custom game of the run, if any. Its rules are not compared with those of training.
       network: the custom network of the run, if any.
       parts: the custom parts of the run, if any; they include game and network.
 
     Raises:
-      ValueError: if a custom part is missing, the rules or the network differ from those of the
-        run, an argument has no effect, or the file of a player that comes with azjax is damaged.
-      CheckpointError: if the run or the checkpoint does not exist, or is damaged. An older
-        checkpoint never takes the place of a damaged one.
+      ValueError: if a custom part is missing, the game has another name than that of the run, the
+        network does not fit the game, an argument has no effect, or the file of a player that comes
+        with azjax is damaged.
+      CheckpointError: if the run or the checkpoint does not exist, is damaged, or has other arrays
+        than the network. An older checkpoint never takes the place of a damaged one.
     """
     if not isinstance(run_dir, str | os.PathLike):
         raise ValueError(f"run_dir is {run_dir!r}: use the folder of a run, or a player's name")
@@ -71,21 +73,21 @@ def load(
         for name in given.keys() & {"game", "network"}:
             raise ValueError(f"parts contains its own {name}: leave {name} out")
         game, network = parts.game, parts.network
-    _check_same(run_dir, config, game, network)
+    _check_game(run_dir, config, game)
     if parts is None:
         parts = make_parts(config, game, network)
-    ema_params, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
-    return Player(parts, parts.network.fold(ema_params), iteration, run_dir)
+    check_network(parts.game, parts.network)
+    average, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
+    return Player(parts, parts.network.fold(average), iteration, run_dir)
 
 
-def _check_same(run_dir: Path, config: Config, game: Game | None, network: Network | None) -> None:
-    """Raises a ValueError if a given game or network differs from that of a run."""
-    is_named = not config.parts and not is_custom(config.game)
-    known = games.make(config.game) if is_named else None
-    if game is not None:
-        behavior.check_rules(run_dir, game, known=known)
-    game = known if game is None else game
-    if network is not None and game is not None:
-        is_named = not config.parts and not isinstance(config.network, CustomNetworkConfig)
-        expected = make_parts(config, game).network if is_named else None
-        behavior.check_network(run_dir, game, network, expected)
+def _check_game(run_dir: Path, config: Config, game: Game | None) -> None:
+    """Raises a ValueError if a given game has another name than the game of a run."""
+    if game is None or config.parts or is_custom(config.game):
+        return
+    name = games.make(config.game).name
+    if game.name != name:
+        raise ValueError(
+            f"{run_dir} is a run of {name}, not of {game.name}: leave the game out, or load a run "
+            "of that game"
+        )

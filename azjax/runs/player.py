@@ -15,7 +15,7 @@ from azjax._files import Path
 from azjax._settings import did_you_mean
 from azjax.games.base import Game, State, check_batch
 from azjax.players import Agent, network_agent, search_agent
-from azjax.players.oriented import Overrides, oriented_agent
+from azjax.players.overrides import Overrides, make_lookup, with_overrides
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
@@ -77,7 +77,8 @@ class Player:
         """Returns an agent that plays the overrides, if there are any, and otherwise as before."""
         if self.overrides is None:
             return agent
-        return oriented_agent(self.game, self.parts.network.encoding, agent, self.overrides)
+        lookup = make_lookup(self.game, self.parts.network.encoding, self.overrides)
+        return with_overrides(agent, lookup, agent.name)
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.

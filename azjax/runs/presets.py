@@ -9,8 +9,8 @@ from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs.config import Config, CustomNetworkConfig
 from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 
 _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was tuned for it.

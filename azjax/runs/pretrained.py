@@ -7,7 +7,7 @@ A file contains these arrays:
 | ------------------- | --------------------------------------------------------------------- |
 | `about`             | `uint8`, JSON with the fields below                                   |
 | `LAYER.PART`        | the integers of each layer, see `networks/quantized.py`               |
-| `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/oriented.py` |
+| `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/overrides.py` |
 | `overrides.actions` | `uint8 [K]`, the move in each                                         |
 
 `about` has `game`, `encoding`, `symmetric`, `iteration`, `search`, `alone` (whether it plays
@@ -29,7 +29,7 @@ from azjax._files import replacing
 from azjax._settings import did_you_mean
 from azjax.networks.base import Variables
 from azjax.networks.quantized import make_quantized
-from azjax.players.oriented import Overrides
+from azjax.players.overrides import Overrides
 from azjax.runs.config import Config, CustomNetworkConfig, make_parts
 from azjax.runs.player import Player
 from azjax.search import ALGORITHMS

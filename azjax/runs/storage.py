@@ -39,9 +39,16 @@ def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
     Raises:
       OSError: if the disk is full.
     """
-    stored: Any = {}
+    stored = {}
     for name, leaf in _by_name(tree).items():
-        stored |= _stored_here(name, plain(leaf))
+        array = plain(leaf)
+        if array.is_fully_addressable:
+            stored[name] = np.asarray(array, order="C")
+            continue
+        rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
+        for shard in array.addressable_shards:
+            if shard.replica_id == 0:
+                stored[name + rows.format(*shard.index)] = np.asarray(shard.data, order="C")
     if not stored:
         return {}
     index = jax.process_index()
@@ -49,18 +56,6 @@ def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(file, **stored)
     return {f"{folder.name}/{file.name}": _digest_file(file)}
-
-
-def _stored_here(name: str, array: jax.Array) -> dict[str, np.ndarray]:
-    """Returns the parts of an array that this process stores, by their names in the file."""
-    if array.is_fully_addressable:
-        return {name: np.asarray(array, order="C")}
-    rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
-    return {
-        name + rows.format(*shard.index): np.asarray(shard.data, order="C")
-        for shard in array.addressable_shards
-        if shard.replica_id == 0
-    }
 
 
 def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
@@ -103,9 +98,7 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
         if low < high or start == stop:
             with file.open(entry) as member:
                 np.lib.format.read_magic(member)
-                shape, transposed, dtype = np.lib.format.read_array_header_1_0(member)
-                if transposed:
-                    raise ValueError(f"its array {entry} is in Fortran order")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(member)
                 row = dtype.itemsize * math.prod(shape[1:])
                 member.seek((low - first) * row, os.SEEK_CUR)
                 parts.append(np.frombuffer(member.read((high - low) * row), dtype))
@@ -145,29 +138,22 @@ def _by_name(tree: Any) -> dict[str, Any]:
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Returns a target whose typed keys have the implementations of the stored ones.
 
-    `described` is the result of `describe` for the stored arrays. Older checkpoints describe only
-    the data of a key, so its implementation is inferred from the size of the data: JAX's default
-    implementation if its keys have this size, otherwise `threefry2x32` for two numbers and `rbg`
-    for four.
+    `described` is the result of `describe` for the stored arrays.
 
     Raises:
       ValueError: if the stored arrays do not match the target.
     """
-    default, described = jax.random.key(0), dict(described)
-    once = {"uint32[2]": "threefry2x32[]", "uint32[4]": "rbg[]"}
-    once[f"uint32[{jax.random.key_data(default).size}]"] = f"{key_impl(default)}[]"
 
     def fit(path, leaf):
-        name = jax.tree_util.keystr(path)
-        if name not in described or not is_key(leaf):
+        stored = described.get(jax.tree_util.keystr(path))
+        if stored is None or not is_key(leaf):
             return leaf
-        described[name] = once.get(described[name], described[name])
-        dtype = jax.random.key(0, impl=described[name].partition("[")[0]).dtype
+        dtype = jax.random.key(0, impl=stored.partition("[")[0]).dtype
         return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=leaf.sharding)
 
     fitted = jax.tree_util.tree_map_with_path(fit, target)
     if describe(fitted) != described:
-        raise ValueError("its arrays do not match its settings in this version")
+        raise ValueError("its arrays do not match its settings, its custom parts or this version")
     return fitted
 
 

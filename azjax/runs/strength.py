@@ -12,7 +12,7 @@ from azjax.games.base import State
 from azjax.players import Agent, search_agent
 from azjax.players.arena import play_match
 from azjax.players.openings import random_openings
-from azjax.players.ratings import Interval, elo_difference
+from azjax.players.statistics import Interval, elo_difference
 from azjax.runs import storage
 from azjax.runs.directory import CheckpointError
 from azjax.search import UCT, Algorithm

@@ -19,13 +19,13 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
-from azjax.search.bridge import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.tree import NEVER, ROOT, Tree, legal_actions
 from azjax.search.uct import UCT
+from azjax.search.with_mctx import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 

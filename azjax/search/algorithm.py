@@ -1,7 +1,7 @@
 """The interface of search algorithms: `Algorithm`, `Roots`, `Selection` and `SearchResult`."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -46,11 +46,11 @@ class Algorithm(Protocol):
         """Returns the functions that select actions in the trees of a batch of positions.
 
         An algorithm with a loop of its own, such as a policy of mctx, searches here, with
-        `roots.expand`, and returns the result. It has no steps for a resumable search.
+        `roots.expand`, and returns the result.
 
         It is traced. A search calls it once, after the roots are evaluated and before the first
-        simulation; a resumable search (see `make_resumable`) calls it once in each of its steps. A
-        rule without noise or extra data needs four fields:
+        simulation; a search in steps (see `make_resumable`) calls it in every step. A rule without
+        noise or extra data needs four fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
@@ -83,20 +83,6 @@ def check_algorithm(algorithm: Any) -> None:
             )
 
 
-def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
-    """Returns the given engine. If it is None, returns the algorithm's default, or `azjax`.
-
-    Raises:
-      ValueError: if the engine is unknown, or the algorithm lacks a member.
-    """
-    check_algorithm(algorithm)
-    chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
-    if chosen not in get_args(Engine):
-        known = " or ".join(map(repr, get_args(Engine)))
-        raise ValueError(f"the search's engine is {chosen!r}: use {known}")
-    return chosen
-
-
 class Expansion(NamedTuple):
     """The positions that one simulation reaches, one in each tree.
 
@@ -108,11 +94,11 @@ class Expansion(NamedTuple):
       value: `float32 [B]`, for the player to move; 0 where the game is over.
     """
 
-    states: State  # [B, ...]
-    reward: jax.Array  # float32 [B]
-    discount: jax.Array  # float32 [B]
-    logits: jax.Array  # float32 [B, A]
-    value: jax.Array  # float32 [B]
+    states: State
+    reward: jax.Array
+    discount: jax.Array
+    logits: jax.Array
+    value: jax.Array
 
 
 class Roots(NamedTuple):
@@ -129,18 +115,19 @@ class Roots(NamedTuple):
       add_noise: whether to explore, as self-play does; False, or `bool [B]`.
       budget: the planned number of simulations, an estimate if the search has a time limit; an int,
         or `int32 []` while tracing.
-      expand: `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates; for
-        algorithms with a loop of their own.
+      keys_expand: `[B]`, for the evaluations in the trees.
+      expand: `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     """
 
-    states: State  # [B, ...]
-    legal: jax.Array  # bool [B, A]
-    logits: jax.Array  # float32 [B, A]
-    value: jax.Array  # float32 [B]
-    keys: jax.Array  # [B]
-    temperature: jax.Array  # float32 [B]
-    add_noise: Literal[False] | jax.Array  # bool [B]
-    budget: int | jax.Array  # int32 []
+    states: State
+    legal: jax.Array
+    logits: jax.Array
+    value: jax.Array
+    keys: jax.Array
+    temperature: jax.Array
+    add_noise: Literal[False] | jax.Array
+    budget: int | jax.Array
+    keys_expand: jax.Array
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
 
 
@@ -161,11 +148,11 @@ class Selection(NamedTuple):
         below the roots; None keeps them.
     """
 
-    logits: jax.Array  # float32 [B, A]
+    logits: jax.Array
     at_root: Callable[[Tree, jax.Array], jax.Array]
     below: Callable[[Tree, jax.Array], jax.Array]
     finish: Callable[[Tree], Any]
-    extra: Any = None  # [B, ...]
+    extra: Any = None
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
@@ -184,13 +171,13 @@ class SearchResult(NamedTuple):
       prior: `float32 [B, A]`, the root policy before the search, including noise; None for UCT.
     """
 
-    action: jax.Array  # int32 [B]
-    action_weights: jax.Array  # float32 [B, A]
-    visit_counts: jax.Array  # int32 [B, A]
-    q_values: jax.Array  # float32 [B, A]
-    value: jax.Array  # float32 [B]
+    action: jax.Array
+    action_weights: jax.Array
+    visit_counts: jax.Array
+    q_values: jax.Array
+    value: jax.Array
     tree: Tree
-    prior: jax.Array | None = None  # float32 [B, A]
+    prior: jax.Array | None = None
 
     def __repr__(self):
         action, visits = describe(self.action), describe(self.visit_counts)

@@ -14,7 +14,7 @@ A search of `B` positions; every line works on all trees of the batch:
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +28,13 @@ from azjax.search.algorithm import (
     Roots,
     SearchResult,
     Selection,
-    choose_engine,
+    check_algorithm,
     split_each,
 )
-from azjax.search.bridge import grow_by_mctx
 from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.simulate import Model, Simulator, evaluate_states, expand, simulate
+from azjax.search.simulate import evaluate_states, expand, expand_in_tree, simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
+from azjax.search.with_mctx import search_by_mctx
 
 Search = Callable[..., SearchResult]
 
@@ -76,142 +76,140 @@ def make_search(
       ValueError: if the algorithm lacks a member, the evaluator is not callable, or the engine is
         unknown.
     """
-    engine = choose_engine(algorithm, engine)
-    evaluate, count = checked(game, evaluate), algorithm.num_simulations
+    check_algorithm(algorithm)
+    select, count = algorithm.select, algorithm.num_simulations
+    if _choose_engine(algorithm, engine) == "mctx":
+        select = functools.partial(search_by_mctx, algorithm)
+    evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
-        model = Model(game, evaluate, params)
-        roots, keys_tree = _evaluate_roots(
-            model, keys, states, budget=count, temperature=temperature, add_noise=add_noise
+        roots = _evaluate_roots(
+            game, evaluate, params, keys, states, count, temperature=temperature, noise=add_noise
         )
-        selection = algorithm.select(roots)
+        selection = select(roots)
         if isinstance(selection, SearchResult):
             return selection
-        simulator, tree = _plant(count, model, roots, selection, keys_tree)
-        return selection.finish(_grow(engine, simulator, tree, 0, count))
+        tree = init(roots, selection, count)
+        tree = jax.lax.fori_loop(0, count, functools.partial(step, roots, selection), tree)
+        return selection.finish(tree)
 
     return search
 
 
+def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Makes trees that contain only the roots, with room for some simulations."""
+    return new_tree(
+        logits=mask_logits(roots.legal, selection.logits),
+        value=roots.value,
+        states=roots.states,
+        legal=roots.legal,
+        num_nodes=num_simulations + 1,
+        extra=selection.extra,
+    )
+
+
+def step(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
+    """Adds simulation number `i` to every tree."""
+    return simulate(selection, functools.partial(expand_in_tree, roots, selection, i), tree, i)
+
+
 class Resumable(NamedTuple):
-    """A search that grows its tree a few simulations at a time, for players with a time limit.
+    """A search in steps of some simulations each, for players with a time limit.
 
     `budget` is the planned number of simulations, `int32 []`. Among the package's algorithms,
     only Gumbel uses it.
 
     Attributes:
-      start: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
-      grow: `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations
+      init: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
+      step: `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations
         to a tree that has `done`. Both numbers are traced `int32 []`, so one compiled program
         serves all their values. `done + count` is at most `num_simulations`. The budget may change
         during the first phase of sequential halving, but not later.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.
     """
 
-    start: Callable[..., Tree]
-    grow: Callable[..., Tree]
+    init: Callable[..., Tree]
+    step: Callable[..., Tree]
     finish: Callable[..., SearchResult]
 
 
-def make_resumable(
-    algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
-) -> Resumable:
+def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator | Function) -> Resumable:
     """Builds the search of `make_search` as separate steps, without noise.
 
     Returns:
       Functions for `jit`. All calls for one search must get the same `keys`. With the same budget,
-      the final tree does not depend on how its simulations are divided among calls of `grow`. With
-      a deterministic evaluator, it equals the tree that the search of `make_search` returns.
+      the final tree does not depend on how its simulations are divided among the steps. With a
+      deterministic evaluator, it equals the tree that the search of `make_search` returns.
 
     Raises:
       ValueError: see `make_search`; the functions raise it for an algorithm that runs its own loop.
     """
-    engine = choose_engine(algorithm, engine)
+    check_algorithm(algorithm)
     evaluate, count = checked(game, evaluate), algorithm.num_simulations
 
-    def begin(params, keys, states, budget):
-        model = Model(game, evaluate, params)
-        roots, keys_tree = _evaluate_roots(model, keys, states, budget=budget)
+    def begin(params, keys, states, budget) -> tuple[Roots, Selection]:
+        roots = _evaluate_roots(game, evaluate, params, keys, states, budget)
         selection = algorithm.select(roots)
         if isinstance(selection, SearchResult):
             raise ValueError(
                 f"{algorithm.algorithm} runs its own loop, which cannot stop and continue: use "
                 "make_search, a player without a time limit, or an algorithm such as PUCT()"
             )
-        return _plant(count, model, roots, selection, keys_tree)
+        return roots, selection
 
-    def start(params, keys, states, budget):
-        return begin(params, keys, states, budget)[1]
+    def add(params, keys, states, budget, tree, done, count):
+        roots, selection = begin(params, keys, states, budget)
+        tree = tree.replace(extra_data=selection.extra)  # It depends on the budget.
+        one = functools.partial(step, roots, selection)
+        return jax.lax.fori_loop(done, done + count, one, tree)
 
-    def grow(params, keys, states, budget, tree, done, count):
-        simulator, _ = begin(params, keys, states, budget)
-        tree = tree.replace(extra_data=simulator.selection.extra)
-        return _grow(engine, simulator, tree, done, done + count)
-
-    def finish(params, keys, states, budget, tree):
-        return begin(params, keys, states, budget)[0].selection.finish(tree)
-
-    return Resumable(start, grow, finish)
+    return Resumable(
+        init=lambda *given: init(*begin(*given), count),
+        step=add,
+        finish=lambda *given: begin(*given[:-1])[1].finish(given[-1]),
+    )
 
 
 def _evaluate_roots(
-    model: Model,
+    game: Game,
+    evaluate: Evaluator,
+    params: Any,
     keys: jax.Array,
     states: State,
-    *,
     budget: int | jax.Array,
+    *,
     temperature: Any = 0.0,
-    add_noise: Any = False,
-) -> tuple[Roots, jax.Array]:
-    """Evaluates the roots; returns them, and the keys `[B]` of the evaluations in the trees."""
-    game, size = model.game, check_batch(model.game, states)
+    noise: Any = False,
+) -> Roots:
+    size = check_batch(game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
-    if add_noise is not False:  # False leaves the noise out of the program.
-        add_noise = _per_position("add_noise", add_noise, bool, size)
+    if noise is not False:  # False leaves the noise out of the program.
+        noise = _per_position("add_noise", noise, bool, size)
     keys_evaluate, keys_select = split_each(batch_keys(keys, size))
-    keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
-    logits, value = evaluate_states(model, keys_root, states)
-    roots = Roots(
+    keys_root, keys_expand = split_each(keys_evaluate)  # Only random evaluators use these.
+    logits, value = evaluate_states(game, evaluate, params, keys_root, states)
+    return Roots(
         states=states,
         legal=jax.vmap(game.legal_actions)(states),
         logits=logits,
         value=value,
         keys=keys_select,
         temperature=temperature,
-        add_noise=add_noise,
+        add_noise=noise,
         budget=budget,
-        expand=functools.partial(expand, model),
+        keys_expand=keys_expand,
+        expand=functools.partial(expand, game, evaluate, params),
     )
-    return roots, keys_tree
 
 
-def _plant(
-    count: int, model: Model, roots: Roots, selection: Selection, keys: jax.Array
-) -> tuple[Simulator, Tree]:
-    """Returns the simulations' shared inputs, and trees for `count` of them with only roots."""
-    tree = new_tree(
-        logits=mask_logits(roots.legal, selection.logits),
-        value=roots.value,
-        states=roots.states,
-        legal=roots.legal,
-        num_nodes=count + 1,
-        extra=selection.extra,
-    )
-    model = model._replace(prior=selection.prior)
-    return Simulator(selection, functools.partial(expand, model), keys), tree
-
-
-def _grow(engine: Engine, simulator: Simulator, tree: Tree, first: Any, last: Any) -> Tree:
-    """Makes the simulations `first` to `last - 1` with the loop of an engine."""
-    if engine == "mctx":
-        return grow_by_mctx(simulator, tree, first, last)
-
-    def grow_one(i, tree):
-        keys = jax.vmap(jax.random.fold_in, (0, None))(simulator.keys, i)
-        return simulate(simulator.selection, functools.partial(simulator.expand, keys), tree, i)
-
-    return jax.lax.fori_loop(first, last, grow_one, tree)
+def _choose_engine(algorithm: Any, engine: Engine | None) -> Engine:
+    """Returns the given engine. If it is None, returns the algorithm's default, or `azjax`."""
+    chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
+    if chosen not in get_args(Engine):
+        known = " or ".join(map(repr, get_args(Engine)))
+        raise ValueError(f"the search's engine is {chosen!r}: use {known}")
+    return chosen
 
 
 def _check_temperature(temperature: Any) -> None:

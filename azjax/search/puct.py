@@ -76,10 +76,10 @@ class Terms(NamedTuple):
       score: `q + bonus`; -inf where illegal.
     """
 
-    q: jax.Array  # float32 [A]
-    prior: jax.Array  # float32 [A]
-    bonus: jax.Array  # float32 [A]
-    score: jax.Array  # float32 [A]
+    q: jax.Array
+    prior: jax.Array
+    bonus: jax.Array
+    score: jax.Array
 
 
 def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:

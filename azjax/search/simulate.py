@@ -14,39 +14,17 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.base import Game, State, play
-from azjax.search.algorithm import Expansion, Selection, split_each
+from azjax.search.algorithm import Expansion, Roots, Selection, split_each
 from azjax.search.evaluators import Evaluator
-from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions, mask_logits
-
-
-class Model(NamedTuple):
-    """A game and an evaluator.
-
-    Attributes:
-      game: the rules.
-      evaluate: any evaluator.
-      params: the parameters of the evaluator.
-      prior: see `Selection.prior`; None keeps the evaluator's logits.
-    """
-
-    game: Game
-    evaluate: Evaluator
-    params: Any
-    prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-
-
-class Simulator(NamedTuple):
-    """The inputs that all simulations of a search share.
-
-    Attributes:
-      selection: how to choose actions.
-      expand: `(keys [B], actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
-      keys: `[B]`; simulation `i` expands with `fold_in(key, i)`.
-    """
-
-    selection: Selection
-    expand: Callable[[jax.Array, jax.Array, State], Expansion]
-    keys: jax.Array  # [B]
+from azjax.search.tree import (
+    NEVER,
+    NO_PARENT,
+    ROOT,
+    UNVISITED,
+    Tree,
+    legal_actions,
+    mask_logits,
+)
 
 
 class _Edge(NamedTuple):
@@ -58,33 +36,49 @@ class _Edge(NamedTuple):
       action: `int32 [B]`, the action chosen there.
     """
 
-    depth: jax.Array  # int32 []
-    node: jax.Array  # int32 [B]
-    action: jax.Array  # int32 [B]
+    depth: jax.Array
+    node: jax.Array
+    action: jax.Array
 
 
-def evaluate_states(model: Model, keys: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
+def evaluate_states(
+    game: Game, evaluate: Evaluator, params: Any, keys: jax.Array, states: State
+) -> tuple[jax.Array, jax.Array]:
     """Returns logits `float32 [B, A]` and values `float32 [B]` of states `[B, ...]`.
 
     Logits are `tree.NEVER` where illegal, and values are 0 where the game is over.
     """
-    logits, value, *_ = model.evaluate(model.params, keys, states)
-    legal = jax.vmap(model.game.legal_actions)(states)
-    over = jax.vmap(model.game.is_over)(states)
+    logits, value, *_ = evaluate(params, keys, states)
+    legal = jax.vmap(game.legal_actions)(states)
+    over = jax.vmap(game.is_over)(states)
     return mask_logits(legal, logits), jnp.where(over, 0.0, value)
 
 
-def expand(model: Model, keys: jax.Array, actions: jax.Array, states: State) -> Expansion:
+def expand(
+    game: Game,
+    evaluate: Evaluator,
+    params: Any,
+    keys: jax.Array,
+    actions: jax.Array,
+    states: State,
+) -> Expansion:
     """Plays one action `[B]` in each state `[B, ...]` and evaluates the position after it."""
-    step = jax.vmap(functools.partial(play, model.game))(states, actions)
-    if model.prior is None:
-        logits, value = evaluate_states(model, keys, step.state)
-    else:
-        keys_evaluate, keys_prior = split_each(keys)
-        logits, value = evaluate_states(model, keys_evaluate, step.state)
-        legal = jax.vmap(model.game.legal_actions)(step.state)
-        logits = mask_logits(legal, model.prior(keys_prior, logits))
+    step = jax.vmap(functools.partial(play, game))(states, actions)
+    logits, value = evaluate_states(game, evaluate, params, keys, step.state)
     return Expansion(step.state, step.reward, step.discount, logits, value)
+
+
+def expand_in_tree(
+    roots: Roots, selection: Selection, i: jax.Array, actions: jax.Array, states: State
+) -> Expansion:
+    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`."""
+    keys = jax.vmap(jax.random.fold_in, (0, None))(roots.keys_expand, i)
+    if selection.prior is None:
+        return roots.expand(keys, actions, states)
+    keys, keys_prior = split_each(keys)
+    expansion = roots.expand(keys, actions, states)
+    logits = selection.prior(keys_prior, expansion.logits)
+    return expansion._replace(logits=mask_logits(expansion.logits != NEVER, logits))
 
 
 def simulate(

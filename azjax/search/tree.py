@@ -37,20 +37,20 @@ class Tree(Protocol):
       extra_data: `Selection.extra`, leaves `[B, ...]`.
     """
 
-    node_visits: jax.Array  # int32 [B, N]
-    raw_values: jax.Array  # float32 [B, N]
-    node_values: jax.Array  # float32 [B, N]
-    parents: jax.Array  # int32 [B, N]
-    action_from_parent: jax.Array  # int32 [B, N]
-    children_index: jax.Array  # int32 [B, N, A]
-    children_prior_logits: jax.Array  # float32 [B, N, A]
-    children_visits: jax.Array  # int32 [B, N, A]
-    children_rewards: jax.Array  # float32 [B, N, A]
-    children_discounts: jax.Array  # float32 [B, N, A]
-    children_values: jax.Array  # float32 [B, N, A]
-    embeddings: Any  # [B, N, ...]
-    root_invalid_actions: jax.Array  # bool [B, A]
-    extra_data: Any  # [B, ...]
+    node_visits: jax.Array
+    raw_values: jax.Array
+    node_values: jax.Array
+    parents: jax.Array
+    action_from_parent: jax.Array
+    children_index: jax.Array
+    children_prior_logits: jax.Array
+    children_visits: jax.Array
+    children_rewards: jax.Array
+    children_discounts: jax.Array
+    children_values: jax.Array
+    embeddings: Any
+    root_invalid_actions: jax.Array
+    extra_data: Any
 
     def replace(self, **changes: Any) -> "Tree":
         """Returns the tree with some fields replaced."""

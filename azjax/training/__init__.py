@@ -2,7 +2,7 @@
 
 from azjax.training.learner import LearnerConfig, make_learner
 from azjax.training.loss import Losses
-from azjax.training.parts import Parts, check_parts
+from azjax.training.parts import Parts, SelfPlayConfig, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.sharding import (
     AXIS,
@@ -16,7 +16,6 @@ from azjax.training.sharding import (
     one_copy,
     state_specs,
 )
-from azjax.training.starts import SelfPlayConfig
 from azjax.training.step import Metrics, TrainState, example, init, iteration
 from azjax.training.targets import TargetConfig, make_targets
 

@@ -60,18 +60,13 @@ class LearnerConfig:
 class LearnerState(NamedTuple):
     """State of the learner.
 
-    Attributes:
-      variables: Flax variables of the network.
-      ema_params: running average of the parameters, with averaged BatchNorm statistics. Self-play
-        and verification use it.
-      opt_state: state of the optimizer.
-      step: `int32 []`, number of optimizer steps.
+    Self-play and verification use the running average.
     """
 
-    variables: Variables
-    ema_params: Variables
+    variables: Variables  # Flax variables of the network.
+    average: Variables  # Their running average; the newest value if it is not a float.
     opt_state: optax.OptState
-    step: jax.Array
+    step: jax.Array  # int32 [], number of optimizer steps.
 
     def __repr__(self):
         leaves = jax.tree.leaves(self.variables)
@@ -188,21 +183,19 @@ def make_learner(
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)
-        average = optax.incremental_update(variables, state.ema_params, 1 - decay)
-        ema_params = jax.tree.map(_average_if_float, average, variables)
+        average = optax.incremental_update(variables, state.average, 1 - decay)
+        average = jax.tree.map(_average_if_float, average, variables)
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
-        return LearnerState(variables, ema_params, opt_state, state.step + 1), losses
+        return LearnerState(variables, average, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
 
 
 def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
-    """Returns the running average of a float variable, and the new value of any other."""
     return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
 
 
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
-    """Checks the types and ranges of the arguments of `make_learner`."""
     function = "a function (outputs, params, samples, axis_name) -> (total, terms)"
     optimizers = "one of optax, such as optax.adam(1e-3)"
     kinds = {

@@ -1,6 +1,5 @@
 """Callbacks that log the metrics of every iteration to TensorBoard or Weights & Biases."""
 
-import importlib.util
 import os
 import pathlib
 import re
@@ -8,16 +7,9 @@ from typing import Any
 
 import jax
 
-from azjax._commands import command
+from azjax._commands import check_installed
 from azjax._files import Path
 from azjax.training.loop import Callback, Loop
-
-
-def check_installed(package: str, needed_by: str) -> None:
-    """Raises a ValueError, with the install command, if a package is missing."""
-    if importlib.util.find_spec(package) is None:
-        install = command("pip", "install", package)
-        raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
 
 
 def _scalars(loop: Loop) -> dict[str, float]:

@@ -28,7 +28,7 @@ def iterate(
     """Trains indefinitely: yields the state and the metrics after each iteration.
 
     The state is donated to the next iteration, which overwrites its arrays. Copy what you keep, for
-    example with `jax.tree.map(jnp.copy, state.learner.ema_params)`.
+    example with `jax.tree.map(jnp.copy, state.learner.average)`.
 
     Args:
       parts: the components of training.
@@ -152,7 +152,7 @@ class Loop:
     @property
     def average(self) -> Any:
         """The averaged variables, on one device of this process; part of `state`, not a copy."""
-        return one_copy(self.state.learner.ema_params)
+        return one_copy(self.state.learner.average)
 
     @property
     def is_last(self) -> bool:

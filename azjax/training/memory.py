@@ -62,7 +62,7 @@ def estimate(parts: Parts, mesh: Mesh, *programs: Any) -> Estimate:
     """
     state = abstract_state(parts, mesh)
     learner = state.learner
-    network = _bytes_of((learner.variables, learner.ema_params))
+    network = _bytes_of((learner.variables, learner.average))
     optimizer = _bytes_of((learner.opt_state, learner.step))
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)

@@ -1,12 +1,12 @@
-"""The components of training, as one record."""
+"""The components of training, as one record, and the settings of self-play."""
 
-import math
-from typing import NamedTuple
+import dataclasses
+from typing import Annotated, NamedTuple
 
 import jax
 
 from azjax._commands import keep, unpicklable
-from azjax._settings import MOST
+from azjax._settings import MOST, Count, Fraction, NonNegative, Positive, Range, check
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -14,8 +14,50 @@ from azjax.search import Algorithm, check_algorithm
 from azjax.search.evaluators import Evaluator, network_evaluator
 from azjax.training.learner import Learner
 from azjax.training.replay import Replay
-from azjax.training.starts import SelfPlayConfig
 from azjax.training.targets import Targets
+
+_CPU_GAMES = 256  # With few simulations, the trees of this many games can fit in a core's cache.
+_MOST_PLIES = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """Settings of self-play."""
+
+    games: Positive = 1024
+    """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
+    games_at_once: Count = 0
+    """Games in a group. A device plays group after group, to save memory and fit the cache.
+    0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
+    unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
+    """Moves that every game makes in one iteration."""
+    carry_over: bool = True
+    """Whether unfinished games continue in the next iteration. If not, all games restart in each
+    iteration, and cut-off games are bootstrapped with the value of the search."""
+    opening_share: Fraction = 0.9
+    """Fraction of games that start with random moves. AlphaZero: 0."""
+    opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
+    """Maximum number of random opening moves; the number is uniform from 0."""
+    archive: Count = 0
+    """Buckets of the position buffer, from which games may start; see `azjax.training.archive`.
+    AlphaZero: 0."""
+    archive_share: Fraction = 0.5
+    """Of the games with random openings, the fraction that start from the position buffer
+    instead."""
+    temperature: NonNegative = 1.0
+    """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
+    temperature_plies: Count = 30
+    """PUCT: from this ply on, the most visited move is played. AlphaZero: 30."""
+
+    def __post_init__(self):
+        check("selfplay", self)
+
+
+def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
+    """Replaces a `games_at_once` of 0 with 256 on CPUs; elsewhere, 0 means all games."""
+    if config.games_at_once or platform != "cpu":
+        return config
+    return dataclasses.replace(config, games_at_once=_CPU_GAMES)
 
 
 class Parts(NamedTuple):
@@ -24,24 +66,15 @@ class Parts(NamedTuple):
     Each component is a record of pure functions or a dataclass of settings, and `parts._replace`
     swaps in a custom one. A custom loss goes into the learner:
     `parts._replace(learner=make_learner(network, optimizer, loss))`.
-
-    Attributes:
-      game: the rules, such as `azjax.make("hex:5")`.
-      network: from `networks.make_network`, `from_module` or `from_nnx`.
-      search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
-      selfplay: settings of self-play.
-      targets: functions that turn self-play into samples, see `targets.make_targets`.
-      replay: the replay buffer, see `replay.make_replay`.
-      learner: loss, optimizer and running average, see `learner.make_learner`.
     """
 
-    game: Game
-    network: Network
-    search: Algorithm
+    game: Game  # The rules, such as `azjax.make("hex:5")`.
+    network: Network  # From `networks.make_network`, `from_module` or `from_nnx`.
+    search: Algorithm  # Of self-play, such as `Gumbel(num_simulations=16)`.
     selfplay: SelfPlayConfig
-    targets: Targets
-    replay: Replay
-    learner: Learner
+    targets: Targets  # Functions that turn self-play into samples, from `make_targets`.
+    replay: Replay  # The replay buffer, from `make_replay`.
+    learner: Learner  # Loss, optimizer and running average, from `make_learner`.
 
     __reduce__ = unpicklable("send a Config, and call azjax.make_parts there")
     __copy__ = __deepcopy__ = keep
@@ -69,7 +102,6 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
 
 def _check_members(parts: Parts) -> None:
-    """Checks the types of the parts, and that the network fits the game."""
     makers = {
         "game": (Game, "azjax.make"),
         "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
@@ -88,22 +120,11 @@ def _check_members(parts: Parts) -> None:
 
 
 def _check_shards(parts: Parts, num_devices: int) -> None:
-    """Checks that the number of shards is a multiple of that of the devices, and divides others.
-
-    It must divide the number of games and the batch size.
-    """
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
             f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
             f"use {num_devices} or a multiple of it"
-        )
-    most = math.gcd(games, batch)
-    most = num_devices if most % num_devices else most
-    if shards > min(games, batch) and shards != most:  # If equal, games or batches must change.
-        raise ValueError(
-            f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
-            f"batch ({batch}): use {most}"
         )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:
@@ -114,7 +135,6 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
 
 
 def _check_capacity(parts: Parts) -> None:
-    """Checks that the buffer holds the moves of an iteration."""
     capacity, games = parts.replay.capacity, parts.selfplay.games
     needed = games * parts.selfplay.unroll_length
     if needed > MOST:

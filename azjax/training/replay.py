@@ -1,23 +1,18 @@
-"""The replay buffer on the device, based on the item buffer of flashbax.
+"""The replay buffer on the device: a fixed number of shards, each a ring of the newest samples.
 
-The buffer has a fixed number of shards. Each is a ring buffer with separate random draws, so the
-samples do not depend on the number of devices.
+Every shard draws with a key of its own, so samples do not depend on the number of devices.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-import flashbax
 import jax
 import jax.numpy as jnp
 
-from azjax._promotion import mixing
 from azjax._settings import Positive, Range, check
 from azjax.training.targets import Sample
 
-ReplayState = Any
 _MOST_SHARDS = 65_536
 
 
@@ -36,6 +31,14 @@ class ReplayConfig:
         check("replay", self)
 
 
+class ReplayState(NamedTuple):
+    """The rings of `D` shards, of `K` places each."""
+
+    samples: Sample  # [D, K, ...]
+    place: jax.Array  # int32 [D], where the next sample goes.
+    size: jax.Array  # int32 [D], number of samples in the ring.
+
+
 class Replay(NamedTuple):
     """The buffer as pure functions. `D` is a number of shards: those of one device, or all.
 
@@ -48,9 +51,9 @@ class Replay(NamedTuple):
       batch_size: number of samples in a batch over all shards.
     """
 
-    init: Callable[[Sample, int], ReplayState]
-    add: Callable[[ReplayState, Sample], ReplayState]
-    sample: Callable[[ReplayState, jax.Array], Sample]
+    init: Callable[[Sample, int], Any]
+    add: Callable[[Any, Sample], Any]
+    sample: Callable[[Any, jax.Array], Sample]
     shards: int
     capacity: int
     batch_size: int
@@ -60,38 +63,40 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     """Builds the buffer, for batches of `batch_size` samples over all shards.
 
     Raises:
-      ValueError: if the buffer holds less than one batch. The functions of the buffer raise a
-        ValueError if `batch_size` is not a multiple of the number of shards.
+      ValueError: if the buffer holds less than one batch. `init` raises it if `batch_size` is not a
+        multiple of the number of shards.
     """
     if config.capacity < batch_size:
         raise ValueError(
             f"replay.capacity is {config.capacity}, less than a batch of {batch_size}: use at "
             f"least {batch_size}"
         )
+    places = config.capacity // config.shards
 
-    @functools.cache
-    def ring():  # Built at first use, after `check_parts` has checked the shards.
+    def init(example, shards):
+        # Not in `make_replay`: `check_parts` gives better advice for a whole training.
         if batch_size % config.shards:
             raise ValueError(
                 f"a batch of {batch_size} cannot be drawn evenly from {config.shards} shards: use "
                 f"a multiple of {config.shards}, or another replay.shards"
             )
-        return flashbax.make_item_buffer(
-            max_length=config.capacity // config.shards,
-            min_length=1,
-            sample_batch_size=batch_size // config.shards,
-            add_batches=True,
-        )
+        empty = jax.tree.map(lambda x: jnp.zeros((shards, places, *x.shape), x.dtype), example)
+        return ReplayState(empty, *jnp.zeros((2, shards), jnp.int32))
 
-    def init(example, shards):
-        state = ring().init(example)  # The width of its index depends on `jax_enable_x64`.
-        state = state.replace(current_index=state.current_index.astype(jnp.int32))
-        return jax.tree.map(lambda x: jnp.full((shards, *x.shape), x, x.dtype), state)
-
+    @jax.vmap
     def add(state, samples):
-        return jax.vmap(mixing(ring().add))(state, samples)
+        count = len(samples.value)
+        to = (state.place + jnp.arange(count, dtype=jnp.int32)) % places
+        stored = jax.tree.map(lambda old, new: old.at[to].set(new), state.samples, samples)
+        size = jnp.minimum(state.size + count, places)
+        return ReplayState(stored, (state.place + count) % places, size)
 
-    def sample(state, keys):
-        return jax.vmap(mixing(ring().sample))(state, keys).experience
+    @jax.vmap
+    def sample(state, key):
+        _, key = jax.random.split(key)  # As in flashbax, so that runs made with it stay the same.
+        shape = (batch_size // config.shards,)
+        age = jax.random.randint(key, shape, 0, state.size, jnp.int32)
+        row = (state.place - state.size + age) % places
+        return jax.tree.map(lambda leaf: leaf[row], state.samples)
 
     return Replay(init, add, sample, config.shards, config.capacity, batch_size)

@@ -1,6 +1,5 @@
 """Self-play on the device: a batch of games searches, moves and restarts in one scan."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -9,81 +8,53 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import Game, batch_keys, check_batch, play
-from azjax.search import Search, SearchResult
-from azjax.training.positions import Archive
-from azjax.training.starts import Games, SelfPlayConfig, new_starts, restart, start_games
-
-_CPU_GAMES = 256  # With few simulations, the trees of this many games can fit in a core's cache.
-
-
-class Transition(NamedTuple):
-    """One searched move. Stacked by `unroll` to `[T, B, ...]`.
-
-    Attributes:
-      planes: `bool` or `float32 [H, W, C]`, the observation before the move.
-      legal: `bool [A]`.
-      action_weights: `float32 [A]`, the search's policy.
-      root_value: `float32 []`, the value of that policy (`SearchResult.policy_value`), for the
-        player to move.
-      action: `int32 []`, the move made.
-      reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, see `games.base.Step`; 0 if the move ended the game.
-      extra: what `note`, an argument of `unroll`, returns; empty by default.
-      new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before this
-        move, and the same game after a random move instead.
-    """
-
-    planes: jax.Array  # [H, W, C]
-    legal: jax.Array  # bool [A]
-    action_weights: jax.Array  # float32 [A]
-    root_value: jax.Array  # float32 []
-    action: jax.Array  # int32 []
-    reward: jax.Array  # float32 []
-    discount: jax.Array  # float32 []
-    extra: Any = ()
-    new_starts: Any = ()  # [2, ...]
+from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
+from azjax.networks.base import Variables
+from azjax.search import make_search
+from azjax.training.archive import Archive, draw
+from azjax.training.parts import Parts, SelfPlayConfig
+from azjax.training.targets import Transition
 
 
-def no_extra(result: SearchResult) -> Any:
-    """Records nothing about a search except its policy and value."""
-    del result
-    return ()
+class Games(NamedTuple):
+    """The games in flight; none is finished."""
+
+    states: State  # [B, ...], the positions.
+    ply: jax.Array  # int32 [B], number of moves made, including the opening.
 
 
-def unroll(
-    config: SelfPlayConfig,
-    game: Game,
-    encoding: str,
-    search: Search,
-    params: Any,
+def self_play(
+    parts: Parts,
+    variables: Variables,
     keys: jax.Array,
     games: Games,
-    note: Callable[[SearchResult], Any] = no_extra,
     archive: Archive | None = None,
 ) -> tuple[Games, Transition]:
-    """Plays `config.unroll_length` moves in every game; finished games restart in place.
+    """Plays the moves of one iteration in every game; finished games restart in place.
 
     Args:
-      config: lengths, openings, temperature, and the size of groups of games.
-      game: the rules.
-      encoding: the encoding of the recorded planes.
-      search: from `search.make_search`.
-      params: parameters for the evaluator of the search.
+      parts: the components of training.
+      variables: of the network that plays.
       keys: one key, or `[B]`, one per game, so that a game does not depend on the others.
-      games: the games in flight.
-      note: `SearchResult -> extra`, further data to record about each search; leaves `[B, ...]`.
+      games: the games in flight; without `selfplay.carry_over`, new games replace them.
       archive: position buffer of `Games` that new games may start from.
 
     Returns:
       The games in flight afterwards, and the moves `[T, B, ...]`.
     """
+    config, game = parts.selfplay, parts.game
+    keys = batch_keys(keys, check_batch(game, games.states))
     start = functools.partial(start_games, config, game, archive=archive)
+    if not config.carry_over:
+        keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+        games = start(first_keys)
+    params = parts.network.fold(variables)
+    search = make_search(parts.search, game, parts.evaluate)
     purposes = 2 if archive is None else 3
 
     def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
         """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
-        planes = jax.vmap(lambda state: game.observe(state, encoding))(games.states)
+        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
         is_early = games.ply < config.temperature_plies
         temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
         result = search(params, keys[:, 0], games.states, temperature, add_noise=True)
@@ -96,7 +67,7 @@ def unroll(
             action=result.action,
             reward=step.reward,
             discount=step.discount,
-            extra=note(result),
+            extra=parts.targets.note(result),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
         over, moved = jax.vmap(game.is_over)(step.state), Games(step.state, games.ply + 1)
@@ -106,8 +77,78 @@ def unroll(
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
         return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
 
-    keys = batch_keys(keys, check_batch(game, games.states))
     return _in_groups(play_group, group_size(config, len(keys)), keys, games)
+
+
+def start_games(
+    config: SelfPlayConfig, game: Game, keys: jax.Array, archive: Archive | None = None
+) -> Games:
+    """Starts a game for each of `keys [B]`, with a random opening or from a buffer of `Games`."""
+    return jax.vmap(functools.partial(_start, config, game, archive))(batch_keys(keys))
+
+
+def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
+    """Starts a game from the position buffer, or with random moves that do not end it."""
+    key_archive = key
+    if archive is not None:
+        key, key_archive = jax.random.split(key)
+    # One draw: for the number of moves, for the share, and a score for every action of a move.
+    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,), jnp.float32)
+    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1)).astype(jnp.int32)
+    wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
+
+    def move(state, inputs):
+        ply, scores = inputs
+        action = jnp.argmax(jnp.where(game.legal_actions(state), scores, -1.0))
+        step = play(game, state, action)
+        goes_on = (ply < wanted) & ~game.is_over(step.state)
+        return where(goes_on, step.state, state), goes_on
+
+    scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
+    state, moved = jax.lax.scan(
+        move, game.init(), (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
+    )
+    started = Games(state, jnp.sum(moved, dtype=jnp.int32))
+    if archive is None:
+        return started
+    kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
+    found &= uniform[1] < config.opening_share * config.archive_share
+    return where(found, kept, started)
+
+
+def restart(
+    start: Callable[[jax.Array], Games], keys: jax.Array, over: jax.Array, games: Games
+) -> Games:
+    """Replaces finished games, `over [B]`, by those that `start(keys [K])` returns."""
+    # An opening costs up to `opening_plies` moves, and few games end at once: starting an eighth
+    # of them together is enough for most moves, and the loop makes up for the others.
+    together = -(-len(keys) // 8)
+    total = jnp.sum(over, dtype=jnp.int32)
+    order = jnp.pad(jnp.argsort(~over), (0, together))  # Finished games first.
+
+    def replace(carry):
+        games, done = carry
+        rows = jax.lax.dynamic_slice(order, (done,), (together,))
+        fresh = start(keys[rows])
+        rows = jnp.where(done + jnp.arange(together) < total, rows, len(keys))
+        games = jax.tree.map(lambda a, b: a.at[rows].set(b, mode="drop"), games, fresh)
+        return games, done + together
+
+    return jax.lax.while_loop(lambda carry: carry[1] < total, replace, (games, jnp.int32(0)))[0]
+
+
+def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
+    """Returns two starts for each game, `[B, 2, ...]`: the game, and the game after a random move.
+
+    If the random move ends the game, both are the unchanged game.
+    """
+
+    def explore(key, one):
+        state = game.step(one.states, random_action(game, key, one.states))[0]
+        moved = where(game.is_over(state), one, Games(state, one.ply + 1))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), one, moved)
+
+    return jax.vmap(explore)(keys, games)
 
 
 def _in_groups(
@@ -121,13 +162,6 @@ def _in_groups(
     games, transitions = jax.lax.map(play_group, groups)
     games = jax.tree.map(jnp.concatenate, games)
     return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
-
-
-def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
-    """Replaces a `games_at_once` of 0 with 256 on CPUs; elsewhere, 0 means all games."""
-    if config.games_at_once or platform != "cpu":
-        return config
-    return dataclasses.replace(config, games_at_once=_CPU_GAMES)
 
 
 def group_size(config: SelfPlayConfig, games: int) -> int:

@@ -11,9 +11,9 @@ from jax.sharding import PartitionSpec as P
 
 from azjax._settings import resolve_platform
 from azjax.training.parts import Parts, check_parts
-from azjax.training.selfplay import Transition
-from azjax.training.starts import Games
-from azjax.training.step import TrainState, init, iteration, self_play
+from azjax.training.selfplay import Games, self_play
+from azjax.training.step import TrainState, init, iteration, local_keys
+from azjax.training.targets import Transition
 
 AXIS = "data"  # The only axis of the mesh.
 
@@ -44,7 +44,9 @@ def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, T
     check_parts(parts, mesh.size)
 
     def play(state):
-        return self_play(parts, jax.random.fold_in(state.key, state.iteration), state, AXIS)
+        key = jax.random.fold_in(state.key, state.iteration)
+        keys = local_keys(key, len(state.games.ply), AXIS)
+        return self_play(parts, state.learner.average, keys, state.games, state.archive)
 
     return jax.jit(_on_mesh(mesh, play, (P(AXIS), P(None, AXIS))))
 
@@ -101,8 +103,6 @@ def _initial(parts: Parts, key_impl: str) -> Any:
 
 
 def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
-    """Returns the sharding of each leaf of a state."""
-
     def place(spec, tree):
         return jax.tree.map(lambda _: NamedSharding(mesh, spec), tree)
 
@@ -132,10 +132,9 @@ def compiled(function: Any, *args: Any, often: bool = True) -> Any:
 
 
 def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
-    """Returns options for `lower(...).compile(...)` that shorten compilation.
-
-    On CPUs most time goes to matrix products in precompiled kernels, so optimizing the rest does
-    not speed up an iteration measurably. Programs that do not run `often` are optimized even less.
-    """
+    """Returns options for `lower(...).compile(...)` that shorten compilation on CPUs."""
+    # There most time goes to matrix products in precompiled kernels, so optimizing the rest does
+    # not speed up an iteration measurably. Level 0 compiles fastest, but may round one formula in
+    # several ways: it is for programs that run once.
     on_cpu = resolve_platform(platform) == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

@@ -13,53 +13,36 @@ import jax.numpy as jnp
 
 from azjax.games.base import init_batch
 from azjax.search import make_search
-from azjax.training import positions as archives
+from azjax.training import archive as archives
+from azjax.training.archive import Archive
 from azjax.training.learner import LearnerState
 from azjax.training.loss import Losses
 from azjax.training.parts import Parts, check_parts
-from azjax.training.positions import Archive
-from azjax.training.replay import ReplayState
-from azjax.training.selfplay import Transition, no_extra, unroll
-from azjax.training.starts import Games, start_games
-from azjax.training.targets import Sample
+from azjax.training.selfplay import Games, self_play, start_games
+from azjax.training.targets import Sample, Transition, no_extra
 
 
 @flax.struct.dataclass
 class TrainState:
-    """The complete state of training between iterations.
-
-    Attributes:
-      learner: variables, their running average and the optimizer state.
-      replay: the replay buffer; leaves `[shards, ...]`.
-      games: the games in flight; leaves `[B, ...]`.
-      archive: the position buffer, see `azjax.training.positions`, or None.
-      key: the key of the run; iteration `i` uses only `fold_in(key, i)`.
-      iteration: `int32 []`, number of completed iterations.
-    """
+    """The complete state of training between iterations."""
 
     learner: LearnerState
-    replay: ReplayState
-    games: Games
-    archive: Archive | None
-    key: jax.Array
-    iteration: jax.Array
+    replay: Any  # The replay buffer; leaves [shards, ...].
+    games: Games  # The games in flight; leaves [B, ...].
+    archive: Archive | None  # The position buffer.
+    key: jax.Array  # Of the run; iteration `i` uses only `fold_in(key, i)`.
+    iteration: jax.Array  # int32 [], number of completed iterations.
 
     def __repr__(self):
         return f"TrainState(iteration={self.iteration!r}, learner={self.learner!r})"
 
 
 class Metrics(NamedTuple):
-    """Metrics of one iteration, each `float32 []`.
+    """Metrics of one iteration, each `float32 []`."""
 
-    Attributes:
-      losses: by name, means over the optimizer steps of the iteration.
-      games: number of finished games.
-      moves: number of moves.
-    """
-
-    losses: Losses
-    games: jax.Array
-    moves: jax.Array
+    losses: Losses  # By name, means over the optimizer steps of the iteration.
+    games: jax.Array  # Number of finished games.
+    moves: jax.Array  # Number of moves.
 
 
 def init(parts: Parts, key: jax.Array) -> TrainState:
@@ -132,7 +115,8 @@ def iteration(
     check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
-    games, transitions = self_play(parts, key_play, state, axis_name)
+    keys = local_keys(key_play, len(state.games.ply), axis_name)
+    games, transitions = self_play(parts, state.learner.average, keys, state.games, state.archive)
     samples = _into_shards(state.replay, parts.targets.make(transitions))
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)
@@ -146,31 +130,6 @@ def iteration(
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
 
 
-def self_play(
-    parts: Parts, key: jax.Array, state: TrainState, axis_name: str | None
-) -> tuple[Games, Transition]:
-    """Plays the moves of one iteration, `[T, B, ...]`: `T` moves in each of `B` games.
-
-    The averaged network plays.
-    """
-    games = state.games
-    keys = _local_keys(key, len(games.ply), axis_name)
-    if not parts.selfplay.carry_over:
-        keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-        games = start_games(parts.selfplay, parts.game, first_keys, state.archive)
-    return unroll(
-        parts.selfplay,
-        parts.game,
-        encoding=parts.network.encoding,
-        search=make_search(parts.search, parts.game, parts.evaluate),
-        params=parts.network.fold(state.learner.ema_params),
-        keys=keys,
-        games=games,
-        note=parts.targets.note,
-        archive=state.archive,
-    )
-
-
 def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:
     """Adds games `[T, B, 2, ...]` of all devices to the replicated position buffer."""
     if archive is None:
@@ -181,7 +140,7 @@ def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Arc
     return archives.add(archive, games.states, games)
 
 
-def _local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
+def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
     """Returns keys for the games or shards of this device.
 
     The key of a game or shard does not depend on the number of devices.
@@ -190,7 +149,7 @@ def _local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
 
 
-def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
+def _into_shards(replay: Any, samples: Sample) -> Sample:
     """Distributes samples `[T, B, ...]` over the shards of this device, `[D, K, ...]`, by game."""
     shards = jax.tree.leaves(replay)[0].shape[0]
     return jax.tree.map(
@@ -202,12 +161,12 @@ def _learn(
     parts: Parts,
     key: jax.Array,
     learner: LearnerState,
-    replay: ReplayState,
+    replay: Any,
     axis_name: str | None,
 ) -> tuple[LearnerState, Losses]:
     """Makes the optimizer steps of an iteration, with batches from the buffer."""
     shards, steps = jax.tree.leaves(replay)[0].shape[0], parts.learner.steps
-    keys = _local_keys(key, shards, axis_name)
+    keys = local_keys(key, shards, axis_name)
     keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(keys)
 
     def step(learner, keys):

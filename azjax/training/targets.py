@@ -12,7 +12,26 @@ import jax.numpy as jnp
 from azjax._settings import Fraction, check
 from azjax.games.base import Game
 from azjax.search import SearchResult
-from azjax.training.selfplay import Transition, no_extra
+
+
+class Transition(NamedTuple):
+    """One searched move; self-play stacks them to `[T, B, ...]`."""
+
+    planes: jax.Array  # bool or float32 [H, W, C], the observation before the move.
+    legal: jax.Array  # bool [A]
+    action_weights: jax.Array  # float32 [A], the search's policy.
+    root_value: jax.Array  # float32 [], the value of that policy, for the player to move.
+    action: jax.Array  # int32 [], the move made.
+    reward: jax.Array  # float32 [], to the player who moved.
+    discount: jax.Array  # float32 [], see `games.base.Step`; 0 if the move ended the game.
+    extra: Any = ()  # What `Targets.note` returns.
+    new_starts: Any = ()  # `Games [2, ...]` for the position buffer, if there is one.
+
+
+def no_extra(result: SearchResult) -> Any:
+    """Records nothing about a search except its policy and value."""
+    del result
+    return ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,21 +50,13 @@ class TargetConfig:
 
 
 class Sample(NamedTuple):
-    """A training sample: one position.
+    """A training sample: one position."""
 
-    Attributes:
-      planes: `bool` or `float32 [H, W, C]`.
-      legal: `bool [A]`.
-      policy: `float32 [A]`, the target policy; sums to 1.
-      value: `float32 []`, the target value in [-1, 1], for the player to move.
-      extra: further targets for a custom loss; empty by default.
-    """
-
-    planes: jax.Array
-    legal: jax.Array
-    policy: jax.Array
-    value: jax.Array
-    extra: Any = ()
+    planes: jax.Array  # bool or float32 [H, W, C]
+    legal: jax.Array  # bool [A]
+    policy: jax.Array  # float32 [A], the target policy; sums to 1.
+    value: jax.Array  # float32 [], the target in [-1, 1], for the player to move.
+    extra: Any = ()  # Further targets for a custom loss.
 
 
 class Targets(NamedTuple):

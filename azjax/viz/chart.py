@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204

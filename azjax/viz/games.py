@@ -1,7 +1,5 @@
-"""Games of self-play, as data and as tables and strips of pictures."""
+"""Games of self-play, as data and as strips of pictures."""
 
-import copy
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +9,7 @@ from xml.etree import ElementTree
 import jax
 import numpy as np
 
-from azjax.drawing import as_image, node, signed
+from azjax.drawing import node, signed
 from azjax.games.base import Game, State, Step, init_batch, name_actions, play
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
@@ -122,52 +120,6 @@ def finish_game(moves: Sequence[tuple[int, Move]]) -> list[Move]:
         totals[1 - player] -= move.outcome
         finished.append(move._replace(outcome=totals[player]))
     return finished[::-1]
-
-
-@dataclasses.dataclass(frozen=True)
-class GamesTable:
-    """A table of games that notebooks display.
-
-    Attributes:
-      element: the `<table>`.
-    """
-
-    element: Element
-
-    def _repr_html_(self) -> str:
-        """Returns HTML with images instead of SVG, as `Drawing` explains."""
-        table = copy.deepcopy(self.element)
-        for cell in table.iter("td"):
-            cell[:] = [as_image(child) if child.tag == "svg" else child for child in cell]
-        return ElementTree.tostring(table, encoding="unicode", method="html")
-
-
-_HEADINGS = ("move", "position", "search probabilities", "value", "plays", "outcome")
-_CAPTION = (
-    "The value is the search's Q of the move it plays. Value and outcome are for the player to "
-    "move in that row, so they change sign from move to move: +1 won, 0 drawn, −1 lost."
-)
-
-
-def games_table(game: Game, games: Sequence[Sequence[Move]]) -> GamesTable:
-    """Shows games move by move: the position, the result of its search, and the outcome."""
-    bodies = [_body(game, number, moves) for number, moves in enumerate(games, start=1)]
-    heads = [node("th", {"scope": "col"}, text) for text in _HEADINGS]
-    head = node("thead", None, node("tr", None, *heads))
-    caption = node("caption", None, _CAPTION)
-    return GamesTable(node("table", {"class": "az-games"}, caption, head, *bodies))
-
-
-def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
-    span = {"colspan": len(_HEADINGS), "scope": "rowgroup"}
-    rows = [node("tr", None, node("th", span, f"Game {number}: {_result(moves)}"))]
-    for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
-        probabilities = ", ".join(f"{p:.2f}" for p in move.probabilities)
-        name = name_actions(game, move.state)[move.action]
-        numbers = f"[{probabilities}]", signed(move.value), name, signed(move.outcome, 0)
-        cells = (node("td", {"class": "az-numbers"}, number) for number in numbers)
-        rows.append(node("tr", None, node("td", None, ply), node("td", None, picture), *cells))
-    return node("tbody", None, *rows)
 
 
 def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:

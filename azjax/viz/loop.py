@@ -14,13 +14,12 @@ from azjax.games import tic_tac_toe
 from azjax.games.base import Game, State, name_actions
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
-from azjax.search import ROOT, make_search
+from azjax.search import ROOT
 from azjax.training.learner import LearnerConfig, LearnerState, learning_rate
 from azjax.training.loss import Losses, alphazero_loss
 from azjax.training.parts import Parts
-from azjax.training.selfplay import Transition, unroll
-from azjax.training.starts import start_games
-from azjax.training.targets import Sample, outcomes
+from azjax.training.selfplay import self_play, start_games
+from azjax.training.targets import Sample, Transition, outcomes
 from azjax.viz.positions import has_rules
 
 _KEY = 0  # Seed of the game.
@@ -103,7 +102,7 @@ def lesson_data(parts: Parts, config: LearnerConfig, learner: LearnerState) -> d
 
 def play_game(parts: Parts, learner: LearnerState, key: jax.Array) -> Played:
     """Plays one game from the start, with the noise and temperature of self-play."""
-    played = jax.device_get(_compiled_game(parts)(learner.ema_params, key))
+    played = jax.device_get(_compiled_game(parts)(learner.average, key))
     length = 1 + int(np.argmax(played.transitions.discount == 0))  # The next game follows.
     return jax.tree.map(lambda leaf: leaf[:length, 0], played)
 
@@ -111,19 +110,19 @@ def play_game(parts: Parts, learner: LearnerState, key: jax.Array) -> Played:
 @functools.lru_cache(maxsize=4)
 def _compiled_game(parts: Parts) -> Callable[..., Played]:
     """Builds self-play of one game for `max_plies` moves; leaves are `[T, 1, ...]`."""
-    alone = {"games": 1, "games_at_once": 0, "opening_share": 0.0}
+    alone = {"games": 1, "games_at_once": 0, "carry_over": True, "opening_share": 0.0}
     settings = dataclasses.replace(parts.selfplay, unroll_length=parts.game.max_plies, **alone)
-    search = make_search(parts.search, parts.game, parts.evaluate)
-    rules = settings, parts.game, parts.network.encoding, search
 
     def note(result):
         states = jax.tree.map(lambda leaf: leaf[:, ROOT], result.tree.embeddings)
         return parts.targets.note(result), states, result.visit_counts
 
+    noting = parts._replace(selfplay=settings, targets=parts.targets._replace(note=note))
+
     def play(variables, key) -> Played:
         params, (key_play, key_start) = parts.network.fold(variables), jax.random.split(key)
         games = start_games(settings, parts.game, key_start)
-        transitions = unroll(*rules, params, key_play, games, note)[1]
+        transitions = self_play(noting, variables, key_play, games)[1]
         extra, states, visits = transitions.extra
         transitions = transitions._replace(extra=extra)
         logits, value = jax.vmap(lambda states: parts.evaluate(params, None, states))(states)

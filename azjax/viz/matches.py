@@ -12,7 +12,7 @@ from azjax.games.base import State
 from azjax.players import Agent, search_agent
 from azjax.players.arena import Match, Tally, play_match
 from azjax.players.openings import random_openings
-from azjax.players.ratings import mean_score
+from azjax.players.statistics import mean_score
 from azjax.runs.loading import load
 from azjax.runs.player import Player
 from azjax.search import UCT

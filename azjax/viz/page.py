@@ -1,11 +1,12 @@
 """Self-contained HTML pages: style, code and data in one file."""
 
 import base64
+import graphlib
 import json
 import os
 import pathlib
 import re
-from importlib import resources
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -14,19 +15,11 @@ import numpy as np
 from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
-_SOURCES = (
-    *("dom", "place", "random", "cells", "table", "hex", "games", "algorithms", "evaluators"),
-    *("search", "board", "hexagons", "picture", "sums", "layers", "orientation", "quantized"),
-    *("network", "bench", "words", "playout", "atlas", "encoding", "review", "play", "proof"),
-    *("blunders", "training", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
-    *("compare", "explorer", "steps", "tour", "lesson", "loop", "shipped", "playground"),
-    *("unbeaten",),
-    "main",
-)
+FOLDER = pathlib.Path(__file__).parent / "js"
 _STYLES = (
     *("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour"),
-    "playground",
 )
+_MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export (?!default)', re.MULTILINE)
 
 
 class Section(NamedTuple):
@@ -35,8 +28,7 @@ class Section(NamedTuple):
     Attributes:
       title: its heading; empty for none.
       intro: one or two sentences below the heading.
-      kind: a component of the JavaScript module: `explorer`, `encoding`, `play`, `compare`,
-        `proof`, `training`, `tour`, `atlas`, `loop`, `playground` or `unbeaten`.
+      kind: a component of the JavaScript module: see `COMPONENTS` in `js/main.js`.
       data: the input of the component, for JSON.
       element: content without a component, as an element tree.
       label: its name in the contents bar, which lists only sections with a name.
@@ -50,34 +42,29 @@ class Section(NamedTuple):
     label: str | None = None
 
 
-def script() -> str:
-    """Returns the JavaScript module of pages and widgets.
+def script(entry: pathlib.Path = FOLDER / "main.js") -> str:
+    """Returns one JavaScript module: the entry, and the modules that it imports before it.
 
-    The sources are modules with one line per import. In the combined file, each source is wrapped
-    in a function that is called immediately, so that names do not collide. The exports of
-    `board.js` become `$board`.
+    All share one scope, so two modules must not declare the same name: browsers would report it as
+    a syntax error.
     """
-    return "\n".join(_module(name, _read(f"{name}.js")) for name in _SOURCES)
+    sources: dict[pathlib.Path, str] = {}
+    imports: dict[pathlib.Path, list[pathlib.Path]] = {}
+    waiting = [entry]
+    for path in waiting:
+        if path not in sources:
+            sources[path] = path.read_text(encoding="utf-8")
+            names = filter(None, _MODULE.findall(sources[path]))
+            imports[path] = [(path.parent / name).resolve() for name in names]
+            waiting += imports[path]
+    order = graphlib.TopologicalSorter(imports).static_order()
+    return "\n".join(_MODULE.sub("", sources[path]) for path in order)
 
 
-def style() -> str:
-    """Returns the style sheet of pages and widgets."""
-    return "\n".join(_read(f"{name}.css") for name in _STYLES)
-
-
-def _read(name: str) -> str:
-    return (resources.files("azjax.viz") / "js" / name).read_text(encoding="utf-8")
-
-
-def _module(name: str, source: str) -> str:
-    imported = r'^import (\{.*\}) from "\./(\w+)\.js";$'
-    source = re.sub(imported, r"const \1 = $\2;", source, flags=re.MULTILINE)
-    declared = r"^export (?=(?:async )?(?:function|const|class) (\w+))"
-    names = ", ".join(re.findall(declared, source, re.MULTILINE))
-    body = re.sub(declared, "", source, flags=re.MULTILINE)
-    if name == _SOURCES[-1]:  # Its exports are those of the whole file.
-        return body
-    return f"const ${name} = (() => {{\n{body}\nreturn {{ {names} }};\n}})();"
+def style(*more: pathlib.Path) -> str:
+    """Returns the style sheet of pages and widgets, and further ones after it."""
+    paths = [*(FOLDER / f"{name}.css" for name in _STYLES), *more]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def pack(numbers: np.ndarray, kind: str) -> str:
@@ -85,13 +72,21 @@ def pack(numbers: np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers).astype(kind).tobytes()).decode()
 
 
-def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]) -> pathlib.Path:
+def write_page(
+    path: str | os.PathLike[str],
+    title: str,
+    sections: list[Section],
+    entry: pathlib.Path = FOLDER / "main.js",
+    styles: Sequence[pathlib.Path] = (),
+) -> pathlib.Path:
     """Writes a page that opens from disk, without a server or a network connection.
 
     Args:
       path: the file, which is replaced if it exists.
       title: the heading of the page.
       sections: from top to bottom.
+      entry: the JavaScript module that the page runs; another one may add components.
+      styles: further style sheets.
 
     Returns:
       The path.
@@ -101,12 +96,13 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
     """
     path = pathlib.Path(path)
     check_folder(path)
+    text = _page(title, sections, script(entry), style(*styles))
     with replacing(path) as partial:
-        partial.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
 
 
-def _page(title: str, sections: list[Section]) -> str:
+def _page(title: str, sections: list[Section], code: str, look: str) -> str:
     data = {id(section.data): section.data for section in sections if section.kind}
     number = {key: i for i, key in enumerate(data)}  # Shared data is written once.
     head = node(
@@ -116,7 +112,7 @@ def _page(title: str, sections: list[Section]) -> str:
         node("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         node("title", None, title),
         node("link", {"rel": "icon", "href": "data:,"}),
-        node("style", None, style()),
+        node("style", None, look),
     )
     body = node(
         "body",
@@ -131,7 +127,7 @@ def _page(title: str, sections: list[Section]) -> str:
         node(
             "script", {"type": "application/json", "id": "azjax-data"}, _json(list(data.values()))
         ),
-        node("script", {"type": "module"}, script() + "\nmountPage(document);\n"),
+        node("script", {"type": "module"}, code + "\nmountPage(document);\n"),
     )
     html = node("html", {"lang": "en"}, head, body)
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html")

@@ -1,4 +1,4 @@
-"""Pictures of search trees, as SVG or in the Graphviz language."""
+"""Pictures of search trees."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
-from azjax.games.base import Game, State, name_actions
+from azjax.games.base import Game, State
 from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 from azjax.viz.pictures import draw_state
@@ -204,30 +204,3 @@ def _look(**colors: str) -> dict[str, str]:
     """Returns attributes with these colors, which the variables of a page override."""
     style = (f"{name}: var(--az-{_VARIABLES[color]}, {color})" for name, color in colors.items())
     return colors | {"style": "; ".join(style)}
-
-
-def graphviz(
-    game: Game,
-    result: SearchResult,
-    row: int = 0,
-    *,
-    max_nodes: int = 40,
-    max_depth: int | None = None,
-    min_visits: int = 1,
-) -> str:
-    """Returns the tree of `draw_tree` in the Graphviz language, for `dot`."""
-    nodes = _choose_nodes(result, row, max_nodes, max_depth, min_visits)
-    lines = ["digraph search {", '  node [fontname="monospace", fontsize=10];']
-    for i in nodes.shown:
-        state = _state(result, row, i)
-        shape = ("box", "ellipse")[int(game.player(state))]
-        numbers = f"N {nodes.visits[i]}  Q {nodes.values[i]:+.2f}"
-        label = f"{game.display.render(state)}\n{numbers}".replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'  {i} [shape={shape}, label="{label}"];')
-    for parent, children in nodes.children.items():
-        names = name_actions(game, _state(result, row, parent))
-        for i in children:
-            label = f"{names[nodes.actions[i]]}: P {nodes.priors[i]:.2f}"
-            width = 1 + 6 * nodes.visits[i] / nodes.visits[0]
-            lines.append(f'  {parent} -> {i} [label="{label}", penwidth={width:.2f}];')
-    return "\n".join([*lines, "}", ""])

@@ -10,7 +10,6 @@ import json
 import math
 import platform
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
@@ -18,11 +17,8 @@ from azjax.cli import console, launch, parsing
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
 from experiments.benchmark.cost import choose_sizes, count_costs
-from experiments.benchmark.enumeration import time_lines, time_solve
-from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
+from experiments.benchmark.iterations import time_batches, time_verification
 from experiments.benchmark.options import Options
-from experiments.benchmark.products import time_products
-from experiments.benchmark.stepping import time_explorer
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
 
@@ -42,23 +38,17 @@ def measure(options: Options) -> dict:
     return {"machine": machine, "devices": count, "versions": certificates.versions()} | results
 
 
-def _import(module: str) -> Any:
-    """Imports a module that needs pgx, an optional package."""
-    return importlib.import_module(f"experiments.benchmark.{module}")
+def _time_speed(options: Options) -> list[dict]:
+    """Measures speed, which needs pgx, an optional package."""
+    return importlib.import_module("experiments.benchmark.speed").time_speed(options)
 
 
 _RUN: dict[str, Callable[[Options], list[dict]]] = {
-    "speed": lambda options: _import("speed").time_speed(options),
+    "speed": _time_speed,
     "batch": time_batches,
     "first_iteration": time_first_iteration,
     "time_to_perfect": time_to_perfect,
-    "many_seeds": time_many_seeds,
     "verification": time_verification,
-    "lines": time_lines,
-    "explorer": lambda options: time_explorer(),
-    "products": time_products,
-    "solve": time_solve,
-    "large": lambda options: _import("large").time_large(options),
     "cost": count_costs,
     "cards": choose_sizes,
 }

@@ -22,7 +22,7 @@ from azjax.search import Engine, Gumbel, make_search, mctx_fns
 from azjax.search.evaluators import Evaluator
 from azjax.training import memory
 from azjax.training.parts import Parts
-from azjax.training.starts import start_games
+from azjax.training.selfplay import start_games
 from experiments.benchmark.loops import Loop, find_loops
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options

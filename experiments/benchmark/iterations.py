@@ -1,7 +1,5 @@
-"""Times of iterations: self-play by number of games, several seeds, and verification."""
+"""Times of iterations: self-play by number of games, and verification."""
 
-import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -9,7 +7,6 @@ from jax.sharding import Mesh
 
 from azjax import training
 from azjax.cli import console
-from azjax.cli.seeds import compile_seeds
 from azjax.networks import ResNetConfig
 from azjax.proof.callbacks import Verification
 from azjax.runs import presets
@@ -17,14 +14,13 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
 _BATCH = 1024  # Batch size of the learner.
 _PLIES = 2  # With --batch; few, so that the largest sizes take seconds.
-_COUNTS = (1, 4, 16)  # Numbers of seeds.
 
 
 def run_config(
@@ -41,17 +37,6 @@ def run_config(
         selfplay=SelfPlayConfig(games=games, unroll_length=plies, opening_share=opening_share),
         replay=ReplayConfig(capacity=4 * moves, shards=devices),
         learner=LearnerConfig(batch_size=batch, steps=moves // batch),
-    )
-
-
-def preset_config(games: int) -> Config:
-    """Returns the preset `default` with this number of games and a buffer for their moves."""
-    config = presets.get("default")
-    capacity = max(config.replay.capacity, games * config.selfplay.unroll_length)
-    return dataclasses.replace(
-        config,
-        selfplay=dataclasses.replace(config.selfplay, games=games),
-        replay=dataclasses.replace(config.replay, capacity=capacity),
     )
 
 
@@ -92,36 +77,8 @@ def time_verification(options: Options) -> list[dict]:
     seconds = median_seconds(
         options.repeats,
         iteration=lambda: step(iterate, held),
-        verification=lambda: verify(training.one_copy(held[0].learner.ema_params)),
+        verification=lambda: verify(training.one_copy(held[0].learner.average)),
     )
     row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
     row["verification over iteration, %"] = 100 * seconds["verification"] / seconds["iteration"]
     return show(f"preset default; medians of {options.repeats}", [row])
-
-
-def time_many_seeds(options: Options) -> list[dict]:
-    """Times iterations of several seeds in one program and of one run, in turn."""
-    mesh, rows = training.make_mesh(), []
-    for games in options.train_games:
-        parts = make_parts(preset_config(games))
-        alone = [training.make_state(parts, jax.random.key(0), mesh)]
-        iterate = training.compiled(training.make_iteration(parts, mesh), alone[0])
-        for count in console.track(_COUNTS, f"seeds, {games:,} games"):
-            states, advance = compile_seeds(parts, count)
-            together = [states]
-            seconds = median_seconds(
-                options.repeats,
-                together=functools.partial(step, advance, together),
-                alone=functools.partial(step, iterate, alone),
-            )
-            shared = seconds["together"] / count
-            rows.append(
-                {
-                    "games": games,
-                    "seeds": count,
-                    "s, in one program": shared,
-                    "s, one after the other": seconds["alone"],
-                    "times as fast": seconds["alone"] / shared,
-                }
-            )
-    return show(f"preset default, one seed's iteration; medians of {options.repeats}", rows)

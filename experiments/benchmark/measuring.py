@@ -8,8 +8,6 @@ from typing import Any
 import jax
 
 from azjax.cli import console
-from azjax.runs.player import Player
-from azjax.training import Parts
 
 
 def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
@@ -22,12 +20,6 @@ def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
             if repeat:
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(seconds) for name, seconds in times.items()}
-
-
-def new_player(parts: Parts) -> Player:
-    """Returns the player of an untrained network."""
-    init = jax.jit(lambda key: parts.network.fold(parts.network.init(key)))
-    return Player(parts, init(jax.random.key(0)))
 
 
 def show(title: str, rows: list[dict], missing: str = "") -> list[dict]:

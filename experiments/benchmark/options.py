@@ -5,15 +5,11 @@ import importlib.util
 import pathlib
 from typing import Annotated, Literal
 
-from azjax import games
 from azjax._commands import command
-from azjax._settings import MOST, Positive, Range, Simulations, check
+from azjax._settings import MOST, Positive, Range, Simulations
 from azjax.networks.base import DEEPEST, WIDEST
 from azjax.runs import presets
 
-Large = Literal[
-    "animal_shogi", "chess", "gardner_chess", "go_9x9", "go_19x19", "hex", "othello", "shogi"
-]
 _DEFAULT = presets.get("default")
 
 
@@ -30,20 +26,8 @@ class Options:
     compilation cache; takes minutes."""
     time_to_perfect: bool = False
     """Train from each seed until the player is verified perfect; print seconds and blunders."""
-    many_seeds: bool = False
-    """Time iterations of 1, 4 and 16 seeds, in one program and one after the other."""
     verification: bool = False
     """Time one iteration and its verification."""
-    lines: bool = False
-    """Time exhaustive play of a Connect Four player against every reply."""
-    explorer: bool = False
-    """Time searches of 200 simulations and the steps of the explorer, in a browser."""
-    products: bool = False
-    """Time matrix products alone, as a reference for the machine's speed."""
-    solve: bool = False
-    """Solve the games of --solve-games; takes minutes."""
-    large: bool = False
-    """Time iterations of --large-games against the textbook baseline (needs pgx); takes minutes."""
     cost: bool = False
     """Count a search's network calls, loop iterations, kernels and memory traffic for the numbers
     of games of --cost-games. The search is built for accelerators and compiled for this CPU. Takes
@@ -65,7 +49,7 @@ class Options:
     cost_games: tuple[int, ...] = (256, 1024, 4096, 16_384)
     """With --cost: numbers of games."""
     train_games: tuple[int, ...] = (_DEFAULT.selfplay.games,)
-    """With --time-to-perfect and --many-seeds: numbers of games in parallel. Other settings are
+    """With --time-to-perfect: numbers of games in parallel. Other settings are
     those of the preset `default`; the buffer holds at least one iteration's moves."""
     train_networks: tuple[Literal["resnet", "mlp"], ...] = ("resnet",)
     """With --time-to-perfect: kinds of networks to train in turn, with their default settings."""
@@ -73,27 +57,18 @@ class Options:
     """With --time-to-perfect: number of seeds, counted from 0."""
     max_iterations: Positive = 500
     """With --time-to-perfect: give up on a seed after this many iterations."""
-    solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
-    """With --solve: names of enumerable games."""
-    large_games: tuple[Large, ...] = ("othello", "go_9x9")
-    """With --large: names of games in pgx."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
     """File for the results, JSON."""
 
     def __post_init__(self):
-        check("--", self)
         for name in ("batch_sizes", "cost_games", "train_games"):
             given = getattr(self, name)
             if not given or not all(1 <= number <= MOST for number in given):
                 flag = f"--{name.replace('_', '-')} is {' '.join(map(str, given)) or 'empty'}"
                 raise ValueError(f"{flag}: use numbers of games, each 1 to {MOST}")
-        for name in self.solve_games:
-            if not games.make(name).enumerable:
-                raise ValueError(f"--solve-games has {name}, which is too large to be enumerated")
-        needs = [name for name in ("speed", "large") if name in self.measures]
-        if needs and importlib.util.find_spec("pgx") is None:
+        if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
             install = command("pip", "install", "pgx")
-            raise ValueError(f"--{needs[0]} needs pgx: add it with {install}")
+            raise ValueError(f"--speed needs pgx: add it with {install}")
 
     @property
     def sizes(self) -> str:
@@ -108,8 +83,8 @@ class Options:
 
     def divided(self) -> list[int]:
         """Numbers of games and shards; each must be a multiple of the number of devices."""
-        numbers = [self.games] if "speed" in self.measures or self.large else []
+        numbers = [self.games] if "speed" in self.measures else []
         numbers += self.batch_sizes if self.batch else ()
-        if self.first_iteration or self.many_seeds or self.verification:
+        if self.first_iteration or self.verification:
             numbers.append(_DEFAULT.replay.shards)
         return numbers

@@ -3,8 +3,7 @@
 """The baseline: AlphaZero written the usual way from public libraries, without azjax.
 
 It uses pgx's environment, flax's convolutions with BatchNorm and mctx's policies with their
-defaults; games restart in a scan of fixed length. An iteration learns from each of its moves once,
-as in pgx's AlphaZero example.
+defaults; games restart in a scan of fixed length.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import mctx
-import optax
 from pgx.experimental.wrappers import auto_reset
 
 
@@ -48,14 +46,6 @@ class Move(NamedTuple):
     weights: jax.Array
     reward: jax.Array
     terminated: jax.Array
-
-
-class Training(NamedTuple):
-    """The state between iterations."""
-
-    variables: Any
-    optimizer: Any
-    games: Any
 
 
 def make_network(env: Any, channels: int, blocks: int):
@@ -115,60 +105,3 @@ def make_selfplay(env: Any, search, plies: int):
         return jax.lax.scan(move, state, jax.random.split(key, plies))
 
     return play
-
-
-def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
-    """Builds `start(variables, games) -> Training` and `iterate(Training, key) -> Training`.
-
-    Self-play is one program, and an optimizer step is another.
-    """
-    play, optimizer = jax.jit(make_selfplay(env, search, plies)), optax.adam(1e-3)
-
-    def start(variables, games):
-        return Training(variables, optimizer.init(variables["params"]), games)
-
-    def loss(params, statistics, sample):
-        observation, weights, target, is_known = sample
-        variables = {"params": params, "batch_stats": statistics}
-        (logits, value), changed = network.apply(
-            variables, observation, train=True, mutable=["batch_stats"]
-        )
-        policy = optax.softmax_cross_entropy(logits, weights).mean()
-        return policy + jnp.mean(is_known * (value - target) ** 2), changed["batch_stats"]
-
-    @jax.jit
-    def learn(variables, state, sample):
-        gradients, statistics = jax.grad(loss, has_aux=True)(
-            variables["params"], variables["batch_stats"], sample
-        )
-        updates, state = optimizer.update(gradients, state)
-        params = optax.apply_updates(variables["params"], updates)
-        return {"params": params, "batch_stats": statistics}, state
-
-    @jax.jit
-    def shuffle(key, moves):
-        """Adds outcomes of ended games; returns random batches `[steps, batch, ...]`."""
-
-        def back(carry, move):
-            target, is_known = carry
-            target = jnp.where(move.terminated, move.reward, -target)
-            is_known = is_known | move.terminated
-            return (target, is_known), (target, is_known)
-
-        nothing = jnp.zeros(moves.reward.shape[1])
-        _, values = jax.lax.scan(back, (nothing, nothing > 0), moves, reverse=True)
-        order = jax.random.permutation(key, moves.reward.size)
-        order = order[: len(order) // batch * batch].reshape(-1, batch)
-        samples = (moves.observation, moves.weights, *values)
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[order], samples)
-
-    def iterate(training, key):
-        key_play, key_order = jax.random.split(key)
-        games, moves = play(training.variables, key_play, training.games)
-        samples = shuffle(key_order, moves)
-        variables, state = training.variables, training.optimizer
-        for step in range(len(samples[0])):
-            variables, state = learn(variables, state, jax.tree.map(lambda x: x[step], samples))
-        return Training(variables, state, games)
-
-    return start, iterate

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from azjax.cli import console
-from experiments.benchmark.iterations import preset_config
+from azjax.runs import presets
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
 
@@ -91,12 +91,13 @@ def _medians(rows: list[dict], kind: str) -> dict:
 
 def train_once(options: Options, games: int, seed: int, kind: str) -> dict:
     """Trains in a new process until the player is verified perfect."""
+    default = presets.get("default")
     settings = {
         "network.kind": kind,
         "seed": seed,
         "max-iterations": options.max_iterations,
         "selfplay.games": games,
-        "replay.capacity": preset_config(games).replay.capacity,
+        "replay.capacity": max(default.replay.capacity, games * default.selfplay.unroll_length),
     }
     with tempfile.TemporaryDirectory() as name:
         run_dir = pathlib.Path(name) / "run"

@@ -16,11 +16,11 @@ from typing import Annotated
 from azjax import _interrupts as interrupts
 from azjax import games, runs
 from azjax._files import write_json
-from azjax._settings import Range, check
+from azjax._settings import Range
 from azjax.cli import console, parsing
 from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
-from experiments.lecture import LECTURE, exploration, integration, learning, matches, network, steps
+from experiments.lecture import LECTURE, exploration, learning, matches, network, steps
 from experiments.lecture.page import Page
 from experiments.lecture.setup import Experiment, Setup
 
@@ -38,9 +38,6 @@ class Options:
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness: the same seed gives the same numbers."""
 
-    def __post_init__(self):
-        check("--", self)
-
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:
     """Returns the experiments in the order of the page."""
@@ -55,7 +52,6 @@ def _experiments(options: Options) -> tuple[Experiment, ...]:
         Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits, 1),
         Experiment(constant, exploration.compute_constant, exploration.show_constant, 2),
         Experiment("AlphaTicTacToe: priors and values", compute_network, network.show, 3),
-        Experiment("Appendix: Monte Carlo integration", integration.compute, integration.show),
     )
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from azjax import games
 from azjax.drawing import gallery
 from azjax.games.base import init_batch
-from azjax.players import ratings
+from azjax.players import statistics
 from azjax.players.arena import play_games
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.chart import line_chart
@@ -200,7 +200,7 @@ def _interval(measured: list[int] | float) -> Interval:
     if not isinstance(measured, list):
         return Interval(measured, measured, measured)
     losses, draws, wins = measured
-    return ratings.mean_score(wins, draws, losses)
+    return statistics.mean_score(wins, draws, losses)
 
 
 def compute_bound(setup: Setup) -> dict:

@@ -7,7 +7,7 @@ import numpy as np
 
 from azjax.drawing import canvas, node
 from azjax.games.solver import count_games
-from azjax.players import ratings
+from azjax.players import statistics
 from azjax.players.arena import Results, play_games
 from experiments.lecture.compatibility import count_p_value
 from experiments.lecture.setup import Setup, player
@@ -104,7 +104,7 @@ def show_matches(results: list[dict], page) -> None:
     rows = []
     for row in results:
         total = sum(row["counts"])
-        rates = [ratings.proportion(count, total) for count in row["counts"]]
+        rates = [statistics.proportion(count, total) for count in row["counts"]]
         lecture, p_value, compatible = row["lecture"], "–", "– no count to compare with"
         if row["p-value"] is not None:
             p_value = f"{row['p-value']:.2g}"

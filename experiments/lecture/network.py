@@ -67,7 +67,7 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
     state = training.make_state(parts, jax.random.key(config.seed), mesh)
     for _ in range(iterations):
         state, _ = iterate(state)
-    params = parts.network.fold(jax.device_get(state.learner.ema_params))
+    params = parts.network.fold(jax.device_get(state.learner.average))
     return parts.evaluate, params, f"a network after {iterations} iterations of self-play"
 
 

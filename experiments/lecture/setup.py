@@ -86,8 +86,8 @@ def flexible_search(
 
     def search(params, keys, states, count, **settings):
         steps = make_resumable(dataclasses.replace(algorithm, **settings), game, evaluate)
-        tree = steps.start(params, keys, states, count)
-        tree = steps.grow(params, keys, states, count, tree, 0, count)
+        tree = steps.init(params, keys, states, count)
+        tree = steps.step(params, keys, states, count, tree, 0, count)
         return steps.finish(params, keys, states, count, tree)
 
     return search

@@ -54,7 +54,7 @@ def compute(setup: Setup) -> dict:
     """Searches one position simulation by simulation, and the empty board in three stages."""
     game, key = setup.game, setup.key("steps")
     stages = make_resumable(UCT(num_simulations=max(BUDGETS)), game, repeatable_rollout(game))
-    begin, grow, finish = map(jax.jit, (stages.start, stages.grow, stages.finish))
+    begin, grow, finish = map(jax.jit, stages)
 
     def search(states: State, ends) -> list[SearchResult]:
         """Returns the result after each number of simulations in `ends`."""

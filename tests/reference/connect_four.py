@@ -1,22 +1,26 @@
-"""The rules of Connect Four."""
+"""The rules of Connect Four, on six rows of seven cells or on four rows of five."""
 
 from reference import Position
 
+COLUMNS = {42: 7, 20: 5}  # By the number of cells.
+
 
 def start():
-    return Position((0,) * 42, 0, False)
+    return Position((0,) * 20, 0, False)
 
 
 def legal(position):
-    return [] if position.over else [i for i in range(7) if position.board[i] == 0]
+    top = position.board[: COLUMNS[len(position.board)]]
+    return [] if position.over else [i for i, cell in enumerate(top) if cell == 0]
 
 
 def play(position, action):
     if action not in legal(position):
         return position, 0
     mark = 1 if position.player == 0 else -1
-    rows = [list(position.board[7 * r : 7 * r + 7]) for r in range(6)]
-    row = max(r for r in range(6) if rows[r][action] == 0)  # Row 5 is the lowest.
+    columns = COLUMNS[len(position.board)]
+    rows = [list(position.board[i : i + columns]) for i in range(0, len(position.board), columns)]
+    row = max(r for r in range(len(rows)) if rows[r][action] == 0)  # The last row is the lowest.
     rows[row][action] = mark
     won = longest_line(rows, row, action) >= 4
     board = tuple(cell for row in rows for cell in row)
@@ -34,6 +38,6 @@ def longest_line(rows, row, column):
 def run(rows, row, column, down, right):
     """Counts the equal stones that follow a cell in a direction."""
     r, c = row + down, column + right
-    if not (0 <= r < 6 and 0 <= c < 7) or rows[r][c] != rows[row][column]:
+    if not (0 <= r < len(rows) and 0 <= c < len(rows[0])) or rows[r][c] != rows[row][column]:
         return 0
     return 1 + run(rows, r, c, down, right)

@@ -1,13 +1,16 @@
-import { f32, gumbels, logGammas, splitKey, uniformAt } from "./random.js";
+import { gumbelNumber, logGamma } from "./random.js";
 
 // Selection by PUCT, Gumbel and UCT, in float32 as XLA computes it: every result is rounded once,
 // and so is a product followed by a sum (a fused multiply-add).
 //
-// An algorithm is a record. `start(settings, root, key)` may change the root's logits and returns
-// the context of selection. `prior(key, actions)` draws the order of actions below the root.
+// An algorithm is a record. `start(settings, root, random)` may change the root's logits and returns
+// the context of selection.
 // `score(context, node, stats)` returns Q, U and S of the node's actions, and the index of the
 // `best`. `finish(context, root, stats)` returns the search's `{action, value}`. `stats` is
 // `{visits, value, N, Q}`; N, Q, U and S have one number for each of `node.actions`.
+
+/** Rounds to float32. */
+export const f32 = Math.fround;
 
 /** Probabilities of logits, in float32. */
 export function softmax(logits) {
@@ -28,8 +31,8 @@ const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 /** AlphaZero's search: `Q + c_puct P sqrt(N) / (1 + n)`. */
 const puct = {
-  start(settings, root, key) {
-    if (settings.add_noise) addDirichlet(settings, root, splitKey(key)[0]);
+  start(settings, root, random) {
+    if (settings.add_noise) addDirichlet(settings, root, random);
     return { settings: { ...settings, c_puct: f32(settings.c_puct) } };
   },
 
@@ -46,9 +49,8 @@ const puct = {
 };
 
 /** Mixes Dirichlet noise over the legal actions into the root's prior. */
-function addDirichlet({ dirichlet_alpha, dirichlet_fraction }, root, key) {
-  const gammas = logGammas(key, dirichlet_alpha, root.numActions);
-  const noise = softmax(root.actions.map((action) => gammas[action]));
+function addDirichlet({ dirichlet_alpha, dirichlet_fraction }, root, random) {
+  const noise = softmax(root.actions.map(() => logGamma(random, dirichlet_alpha)));
   const share = f32(dirichlet_fraction);
   root.logits = softmax(root.logits).map((p, i) => {
     const mixed = f32(f32(f32(1 - share) * p) + f32(share * noise[i]));
@@ -58,14 +60,13 @@ function addDirichlet({ dirichlet_alpha, dirichlet_fraction }, root, key) {
 
 /** Gumbel AlphaZero: sequential halving at the root, the improved policy below it. */
 const gumbel = {
-  start(settings, root, key) {
-    const noise = settings.add_noise ? gumbels(key, root.numActions) : null;
-    const scale = f32(settings.gumbel_scale);
+  start(settings, root, random) {
+    const scale = f32(settings.add_noise ? settings.gumbel_scale : 0);
     const most = Math.min(settings.max_considered_actions, root.numActions);
     const considered = Math.min(settings.max_considered_actions, root.actions.length);
     return {
       settings,
-      noise: root.actions.map((action) => (noise ? f32(scale * noise[action]) : 0)),
+      noise: root.actions.map(() => f32(scale * gumbelNumber(random))),
       wanted: consideredVisits(considered, settings.num_simulations, most),
     };
   },
@@ -135,13 +136,7 @@ function bitLength(x) {
 
 /** Classic search: `Q + C sqrt(ln(N + 1) / n)`, every action once before that. */
 const uct = {
-  start(settings, root, key) {
-    const [keyOrder] = splitKey(key);
-    root.order = root.actions.map((action) => uniformAt(keyOrder, action));
-    return { settings };
-  },
-
-  prior: (key, actions) => actions.map((action) => uniformAt(key, action)),
+  start: (settings) => ({ settings }),
 
   score({ settings }, node, { visits, N, Q }) {
     const log = f32(Math.log1p(visits - (node.parent === null ? 1 : 0)));

@@ -41,18 +41,18 @@ class AtlasView {
       on: { input: () => this.#jump(Number(this.slider.value)) },
     });
     this.button = h("button", { type: "button", class: "az-button az-atlas-play", on: { click: () => this.#toggle() } });
-    this.counts = h("p", { class: "az-atlas-counts" });
-    this.legend = h("p", { class: "az-atlas-legend" });
-    this.detail = h("div", { class: "az-atlas-detail", "aria-live": "polite" });
-    this.ring = svg("circle", { class: "az-atlas-ring", r: 6.4 });
+    this.counts = h("p.az-atlas-counts");
+    this.legend = h("p.az-atlas-legend");
+    this.detail = h("div.az-atlas-detail", { "aria-live": "polite" });
+    this.ring = svg("circle.az-atlas-ring", { r: 6.4 });
     const drawn = this.#picture();
     const { width, height } = drawn.viewBox.baseVal;
     this.element = h(
-      "div",
-      { class: "az-atlas", style: { "--az-shape": width / height } },
-      h("div", { class: "az-atlas-controls" }, this.button, this.slider, this.#modes()),
+      "div.az-atlas",
+      { style: { "--az-shape": width / height } },
+      h("div.az-atlas-controls", this.button, this.slider, this.#modes()),
       this.counts,
-      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, drawn, this.legend), this.detail),
+      h("div.az-atlas-body", h("div.az-atlas-map", drawn, this.legend), this.detail),
     );
     this.#name();
   }
@@ -117,9 +117,8 @@ class AtlasView {
       if (index !== undefined) this.#goTo(Number(index));
     };
     return svg(
-      "svg",
+      "svg.az-atlas-picture",
       {
-        class: "az-atlas-picture",
         viewBox: `0 0 ${width} ${height}`,
         tabindex: 0,
         role: "application",
@@ -135,7 +134,7 @@ class AtlasView {
   #plyLabel(moves) {
     const rows = Array.from(this.atlas.y).filter((_, i) => this.atlas.ply[i] === moves);
     const y = ATLAS_MARGIN + ((Math.min(...rows) + Math.max(...rows)) / 2) * ATLAS_PITCH;
-    return svg("text", { class: "az-atlas-ply", x: 12, y }, String(moves), svg("title", {}, `moves made: ${moves}`));
+    return svg("text.az-atlas-ply", { x: 12, y }, String(moves), svg("title", `moves made: ${moves}`));
   }
 
   #modes() {
@@ -147,7 +146,7 @@ class AtlasView {
       h("option", { value: "move" }, "the network's move"),
       h("option", { value: "error" }, "the error of its value"),
     ];
-    return h("label", { class: "az-atlas-mode" }, "color by ", h("select", { on: { change: choose } }, options));
+    return h("label.az-atlas-mode", "color by ", h("select", { on: { change: choose } }, options));
   }
 
   #paint(dot, index, frame) {
@@ -278,13 +277,13 @@ function atlasNeighbor({ x, y }, from, [dx, dy]) {
 function atlasLegend(mode, isMerged) {
   const dot = (look) => {
     const shape = svg("circle", { class: `az-atlas-dot az-atlas-${look}`, cx: 6, cy: 6, r: 4.4 });
-    return svg("svg", { class: "az-atlas-swatch", viewBox: "0 0 12 12", width: 12, height: 12 }, shape);
+    return svg("svg.az-atlas-swatch", { viewBox: "0 0 12 12", width: 12, height: 12 }, shape);
   };
-  const entry = (looks, words) => h("span", { class: "az-atlas-entry" }, looks.map(dot), " ", words);
+  const entry = (looks, words) => h("span.az-atlas-entry", looks.map(dot), " ", words);
   const over = entry(["over"], "game over");
   if (mode === "error") {
-    const scale = h("span", { class: "az-atlas-scale" });
-    return [h("span", { class: "az-atlas-entry" }, `${isMerged ? "mean " : ""}|value − exact value|: 0 `, scale, " 1 or more"), over];
+    const scale = h("span.az-atlas-scale");
+    return [h("span.az-atlas-entry", `${isMerged ? "mean " : ""}|value − exact value|: 0 `, scale, " 1 or more"), over];
   }
   return [
     entry(["ok"], "optimal"),
@@ -298,9 +297,9 @@ function atlasDetail(data, frame, index) {
   const over = data.members[index] === 0;
   const policy = Array.from(moves, (_, a) => frame.policy[index * data.actions + a] / 255);
   const rows = over ? atlasResult(data, index) : atlasNumbers(data, frame, index, moves, policy);
-  const list = rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
-  const hint = data.game && !over ? h("p", { class: "az-atlas-hint" }, `Corner dots mark optimal moves. ${data.game.naming}`) : null;
-  return [atlasPicture(data, index, over, moves, policy), h("dl", { class: "az-atlas-facts" }, list), hint];
+  const list = rows.map(([name, text]) => [h("dt", name), h("dd", text)]);
+  const hint = data.game && !over ? h("p.az-atlas-hint", `Corner dots mark optimal moves. ${data.game.naming}`) : null;
+  return [atlasPicture(data, index, over, moves, policy), h("dl.az-atlas-facts", list), hint];
 }
 
 function atlasPicture(data, index, over, moves, policy) {

@@ -20,7 +20,7 @@ export class Blunders {
   /** `settings` are those of the run's own search. */
   constructor(game, settings, place) {
     Object.assign(this, { game, settings, place });
-    this.element = h("p", { class: "az-blunders" });
+    this.element = h("p.az-blunders");
   }
 
   show(network) {

@@ -1,46 +1,54 @@
-import { boardText, cellName, playerToMove, stoneName } from "./cells.js";
-import { svg } from "./dom.js";
+// Boards of stones, of squares or hexagons. The shapes of a board are a record: its `width`, `height`
+// and `margin`; `corner(cell)`, the upper left corner of a square in the cell; and the elements
+// `paper()`, `fill(cell, attributes)`, `lines()`, `last(cell)` and `button(cell)`, and the place of
+// a `dot(cell)`.
 
-const CELL = 30; // Drawing units; a board of any size has the same coordinates.
-const MARGIN = 2;
+import { boardText, CELL, cellName, playerToMove, stoneName } from "./cells.js";
+import { svg } from "./dom.js";
+import { hexagons } from "./hexagons.js";
+
 const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
 
 /**
  * Draws a board.
  *
- * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `heat` (0..1 or null per
- * cell), `labels` (text per empty cell), `last` (a marked cell), `line` (cells to strike through),
- * `discs` (whether the stones are discs),
- * `marks` (per cell, whether to draw a dot in its corner), `onCell(cell)` (makes cells buttons),
- * `label`.
+ * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `isHexagonal`, `heat` (0..1
+ * or null per cell), `labels` (text per empty cell), `last` (a marked cell), `line` (cells to strike
+ * through), `discs` (whether the stones are discs), `marks` (per cell, whether to draw a dot in its
+ * corner), `onCell(cell)` (makes cells buttons), `label`.
  */
 export function board(cells, options = {}) {
-  const { size = 120, shape = [3, 3] } = options;
-  const width = shape[1] * CELL + 2 * MARGIN;
-  const height = shape[0] * CELL + 2 * MARGIN;
+  const { size = 120, shape = [3, 3], onCell } = options;
+  const shapes = shapesOf(options);
+  const [width, height] = [shapes.width, shapes.height].map((length) => length + 2 * shapes.margin);
   const text = boardText(cells);
   const rows = Array.from({ length: shape[0] }, (_, r) => text.slice(r * shape[1], (r + 1) * shape[1]));
   const attributes = {
-    class: options.onCell ? "az-board az-editable" : "az-board",
-    width: size,
-    height: (size * height) / width,
-    viewBox: `0 0 ${width} ${height}`,
-    role: options.onCell ? "group" : "img",
+    class: onCell ? "az-board az-editable" : "az-board",
+    ...{ width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` },
+    role: onCell ? "group" : "img",
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
     "data-board": text,
-    "data-lm-suppress-shortcuts": Boolean(options.onCell) && "true", // JupyterLab would take the keys.
+    "data-lm-suppress-shortcuts": Boolean(onCell) && "true", // JupyterLab would take the keys.
   };
-  const parts = boardParts(cells, shape, options);
-  return svg("svg", attributes, svg("g", { transform: `translate(${MARGIN} ${MARGIN})` }, parts));
+  const transform = `translate(${shapes.margin} ${shapes.margin})`;
+  return svg("svg", attributes, svg("g", { transform }, partsOf(cells, shapes, options)));
 }
 
 /** Draws a board as a group inside a larger picture, with its corner at (x, y), `size` wide. */
 export function boardGroup(cells, options = {}) {
-  const { x = 0, y = 0, size = 44, shape = [3, 3] } = options;
-  const scale = size / (shape[1] * CELL);
-  const transform = `translate(${x} ${y}) scale(${scale})`;
+  const { x = 0, y = 0, size = 44 } = options;
+  const shapes = shapesOf(options);
+  const scale = size / shapes.width;
   const bold = scale * CELL < SMALL;
-  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, boardParts(cells, shape, { ...options, bold }));
+  const transform = `translate(${x} ${y}) scale(${scale})`;
+  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, partsOf(cells, shapes, { ...options, bold }));
+}
+
+/** The width of a board, relative to its height. */
+export function boardAspect(options) {
+  const { width, height } = shapesOf(options);
+  return width / height;
 }
 
 /** Cells after a click in an editor, which removes a stone or adds one of the mover. */
@@ -51,45 +59,51 @@ export function editCell(cells, cell, game) {
   return next;
 }
 
-function boardParts(cells, shape, { heat, labels, last, line, discs, marks, onCell, bold }) {
-  const place = (cell) => [(cell % shape[1]) * CELL, Math.floor(cell / shape[1]) * CELL];
-  const size = { width: shape[1] * CELL, height: shape[0] * CELL };
-  const parts = [svg("rect", { ...size, rx: 3, class: "az-paper" })];
-  heat?.forEach((value, cell) => value > 0 && parts.push(heatCell(place(cell), value)));
-  parts.push(svg("path", { d: gridPath(shape), class: "az-grid" }));
-  if (last !== null && last !== undefined) parts.push(lastCell(place(last)));
-  cells.forEach((stone, cell) => {
-    if (stone) parts.push(discs ? discShape(place(cell), stone) : stoneShape(place(cell), stone, bold ? 1.3 : 1));
-    else if (labels?.[cell]) parts.push(cellLabel(place(cell), labels[cell]));
-  });
-  marks?.forEach((marked, cell) => marked && parts.push(cornerDot(place(cell))));
-  if (line) parts.push(strike(place(line[0]), place(line[line.length - 1])));
-  if (onCell) cells.forEach((stone, cell) => parts.push(squareButton(place(cell), cell, shape[1], stone, onCell)));
-  return parts;
+function shapesOf({ shape = [3, 3], isHexagonal }) {
+  return isHexagonal ? hexagons(shape) : squares(shape);
 }
 
-function gridPath([rows, columns]) {
-  const across = Array.from({ length: rows - 1 }, (_, r) => `M0 ${(r + 1) * CELL}H${columns * CELL}`);
-  const down = Array.from({ length: columns - 1 }, (_, c) => `M${(c + 1) * CELL} 0V${rows * CELL}`);
-  return across.concat(down).join("");
+function squares([rows, columns]) {
+  const [width, height] = [columns * CELL, rows * CELL];
+  const corner = (cell) => [(cell % columns) * CELL, Math.floor(cell / columns) * CELL];
+  const square = (cell, inset, attributes) => {
+    const [x, y] = corner(cell);
+    const side = CELL - 2 * inset;
+    return { x: x + inset, y: y + inset, width: side, height: side, ...attributes };
+  };
+  const across = Array.from({ length: rows - 1 }, (_, r) => `M0 ${(r + 1) * CELL}H${width}`);
+  const down = Array.from({ length: columns - 1 }, (_, c) => `M${(c + 1) * CELL} 0V${height}`);
+  return {
+    ...{ width, height, margin: 2, corner },
+    paper: () => svg("rect.az-paper", { width, height, rx: 3 }),
+    fill: (cell, attributes) => svg("rect", square(cell, 0, attributes)),
+    lines: () => svg("path.az-grid", { d: across.concat(down).join("") }),
+    last: (cell) => svg("rect.az-last", square(cell, 2, { rx: 3 })),
+    dot: (cell) => [corner(cell)[0] + CELL - 5, corner(cell)[1] + 5],
+    button: (cell) => ["rect", square(cell, 1, { rx: 3 })],
+  };
 }
 
-function heatCell([x, y], value) {
-  const opacity = (0.7 * Math.min(value, 1)).toFixed(3);
-  return svg("rect", { x, y, width: CELL, height: CELL, class: "az-heat", "fill-opacity": opacity });
-}
-
-function lastCell([x, y]) {
-  const side = CELL - 4;
-  return svg("rect", { x: x + 2, y: y + 2, width: side, height: side, rx: 3, class: "az-last" });
+function partsOf(cells, shapes, { shape = [3, 3], heat, labels, last, line, discs, marks, onCell, bold }) {
+  const stone = discs ? discShape : stoneShape;
+  const every = (draw) => cells.map((mark, cell) => draw(cell, shapes.corner(cell), mark));
+  return [
+    shapes.paper(),
+    heat && every((cell) => heat[cell] > 0 && shapes.fill(cell, { class: "az-heat", "fill-opacity": (0.7 * Math.min(heat[cell], 1)).toFixed(3) })),
+    shapes.lines(),
+    (last ?? null) !== null && shapes.last(last),
+    every((_, corner, mark) => mark !== 0 && stone(corner, mark, bold ? 1.3 : 1)),
+    labels && every((cell, corner, mark) => mark === 0 && labels[cell] && cellLabel(corner, labels[cell])),
+    marks && every((cell) => marks[cell] && cornerDot(shapes.dot(cell))),
+    line && strike(shapes.corner(line[0]), shapes.corner(line.at(-1))),
+    onCell && every((cell, _, mark) => cellButton(shapes.button(cell), cell, shape[1], mark, onCell)),
+  ];
 }
 
 /** A stone in the square cell with its upper left corner at (x, y). */
-export function stoneShape([x, y], stone, scale, look = stone === 1 ? "az-x" : "az-o") {
+function stoneShape([x, y], stone, scale, look = stone === 1 ? "az-x" : "az-o") {
   const middle = CELL / 2;
-  if (stone === -1) {
-    return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: look });
-  }
+  if (stone === -1) return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: look });
   const arm = CELL * 0.24 * scale;
   const corner = `M${x + middle - arm} ${y + middle - arm}`;
   const d = `${corner}l${2 * arm} ${2 * arm}m0 ${-2 * arm}l${-2 * arm} ${2 * arm}`;
@@ -103,36 +117,28 @@ function discShape([x, y], stone) {
 }
 
 /** A text in the square cell with its upper left corner at (x, y). */
-export function cellLabel([x, y], text) {
-  return svg("text", { x: x + CELL / 2, y: y + CELL / 2, class: "az-label" }, text);
+function cellLabel([x, y], text) {
+  return svg("text.az-label", { x: x + CELL / 2, y: y + CELL / 2 }, text);
 }
 
-function cornerDot([x, y]) {
-  return svg("circle", { cx: x + CELL - 5, cy: y + 5, r: 2.2, class: "az-mark" });
+function cornerDot([cx, cy]) {
+  return svg("circle.az-mark", { cx, cy, r: 2.2 });
 }
 
 function strike([x1, y1], [x2, y2]) {
   const middle = CELL / 2;
-  const ends = { x1: x1 + middle, y1: y1 + middle, x2: x2 + middle, y2: y2 + middle };
-  return svg("line", { ...ends, class: "az-line" });
+  return svg("line.az-line", { x1: x1 + middle, y1: y1 + middle, x2: x2 + middle, y2: y2 + middle });
 }
 
-function squareButton([x, y], cell, columns, stone, onCell) {
-  const square = { x: x + 1, y: y + 1, width: CELL - 2, height: CELL - 2, rx: 3 };
-  const about = { cell, row: Math.floor(cell / columns), label: `${cellName(cell, columns)}, ${stoneName(stone)}` };
-  return cellButton("rect", square, about, onCell);
-}
-
-/** Makes a shape of an SVG picture the button of a cell. */
-export function cellButton(tag, shape, { cell, row, label }, onCell) {
+function cellButton([tag, place], cell, columns, stone, onCell) {
   return svg(tag, {
-    ...shape,
+    ...place,
     class: "az-cell",
     role: "button",
     tabindex: 0,
-    "aria-label": label,
+    "aria-label": `${cellName(cell, columns)}, ${stoneName(stone)}`,
     "data-cell": cell,
-    "data-board-row": row,
+    "data-board-row": Math.floor(cell / columns),
     "data-focus": `cell ${cell}`,
     on: { click: () => onCell(cell), keydown: (event) => cellKey(event, cell, onCell) },
   });

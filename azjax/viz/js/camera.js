@@ -89,11 +89,7 @@ export class Camera {
   #fitted(smooth) {
     const { extent } = this.#aim;
     const { width, height } = this.#size();
-    const whole = Math.min(
-      (width - 2 * PADDING) / extent.width,
-      (height - 2 * PADDING) / extent.height,
-      FITTED,
-    );
+    const whole = Math.min((width - 2 * PADDING) / extent.width, (height - 2 * PADDING) / extent.height, FITTED);
     const scale = this.#zoom < 1 ? this.#zoom : Math.max(1, whole);
     const x = (width - scale * extent.width) / 2 - scale * extent.left;
     this.#move({ x, y: PADDING - scale * extent.top, scale }, smooth);

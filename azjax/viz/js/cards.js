@@ -3,7 +3,7 @@
 import { fixed, h, signed, svg } from "./dom.js";
 import { LABEL } from "./layout.js";
 import { aspect, pictureGroup } from "./picture.js";
-import { aboutSearch, moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
+import { moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
 
 /** The places of a card's board and numbers, by the form of the card. */
 const CARDS = {
@@ -65,8 +65,8 @@ export function labelText(search, id, gain, isPlayed) {
   if (gain !== null) return `${signed(gain)} ${playerName(player)}`;
   if (parent === null) return "";
   const name = moveLabel(search, parent, action);
-  if (aboutSearch(search).algorithm === "uct") return name;
-  return `${name}  P ${share(search.arrival(id, 0).P)}`;
+  if (search.algorithm === "uct") return name;
+  return `${name}  P ${shortShare(search.arrival(id, 0).P)}`;
 }
 
 /** Writes the number of nodes in a fold. */
@@ -123,16 +123,16 @@ function makeFold(search, { key, id, depth, width, height }) {
 
 function makeGhost(search, { id, action, width, height }) {
   const { actions, priors, player } = search.nodes[id];
-  const isUct = aboutSearch(search).algorithm === "uct";
+  const isUct = search.algorithm === "uct";
   const P = priors[actions.indexOf(action)];
   const words = isUct ? "untried" : `untried, P ${fixed(P)}`;
   const group = svg(
-    "g",
-    { class: "az-ghost", "data-ghost": action, "aria-hidden": "true" },
-    svg("title", {}, `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
+    "g.az-ghost",
+    { "data-ghost": action, "aria-hidden": "true" },
+    svg("title", `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
     svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, moveLabel(search, id, action)),
     svg("rect", { width, height, rx: 4 }),
-    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : share(P)),
+    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : shortShare(P)),
   );
   return { group };
 }
@@ -145,19 +145,19 @@ function valueText(search, id, Q) {
 }
 
 /** A probability without its leading zero. */
-function share(P) {
+function shortShare(P) {
   return fixed(P).replace(/^0/, "");
 }
 
 /** The meaning of the tree's colors, shapes and letters. */
 export function treeLegend() {
   const phase = (name, text) =>
-    h("li", {}, h("span", { class: "az-key-line", "data-phase": name }), text);
-  const shape = (look, text) => h("li", {}, h("span", { class: `az-turn-glyph ${look}` }), text);
-  const term = (name, text) => h("li", {}, h("b", {}, name), ` ${text}`);
+    h("li", h("span.az-key-line", { "data-phase": name }), text);
+  const shape = (look, text) => h("li", h("span", { class: `az-turn-glyph ${look}` }), text);
+  const term = (name, text) => h("li", h("b", name), ` ${text}`);
   return h(
-    "ul",
-    { class: "az-legend", "aria-label": "legend" },
+    "ul.az-legend",
+    { "aria-label": "legend" },
     phase("selection", "selection: follow the highest score"),
     phase("expansion", "expansion and evaluation: a new position"),
     phase("backup", "backup: the value goes up, with its sign for the player to move"),

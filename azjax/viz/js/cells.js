@@ -1,5 +1,8 @@
 // Cells of boards: 1 = X, player 0; -1 = O, player 1; 0 = empty; row by row.
 
+/** The width of a cell in drawing units; a board of any size has the same coordinates. */
+export const CELL = 30;
+
 /** The name of a cell; a1 is the upper left one, as in Python. */
 export function cellName(cell, columns) {
   return `${"abcdefghijklmnopqrstuvwxyz"[cell % columns]}${Math.floor(cell / columns) + 1}`;

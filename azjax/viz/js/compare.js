@@ -5,13 +5,13 @@ import { settingFields, whyNotSet } from "./settings.js";
 import { movePlayed } from "./review.js";
 import { listWords, playerName, sentence } from "./words.js";
 
-const ENDS = { 1: "win", 0: "draw", "-1": "loss" };
+const VALUE_WORDS = { 1: "win", 0: "draw", "-1": "loss" };
 const OTHER = { algorithm: "puct", evaluator: "uniform" }; // How the second search differs.
 
 /** Two searches of the page's position with different settings, compared with perfect play. */
 export function compare(root, data, place) {
   const panels = [{}, OTHER].map((change) => new Panel(data, change));
-  replace(root, h("div", { class: "az-compare" }, panels.map(({ element }) => element)));
+  replace(root, h("div.az-compare", panels.map(({ element }) => element)));
   place.follow((names) => {
     const position = names.includes("board") ? panels[0].bench.game.read(place.get("board")) : null;
     for (const panel of panels) panel.show(position);
@@ -22,10 +22,10 @@ class Panel {
   constructor(data, change) {
     this.bench = new Bench(data);
     this.bench.set(change);
-    this.fields = h("div", { class: "az-settings" });
-    this.alert = h("p", { class: "az-alert", role: "alert" });
-    this.result = h("div", {});
-    this.element = h("div", { class: "az-compare-panel" }, this.fields, this.alert, this.result);
+    this.fields = h("div.az-settings");
+    this.alert = h("p.az-alert", { role: "alert" });
+    this.result = h("div");
+    this.element = h("div.az-compare-panel", this.fields, this.alert, this.result);
   }
 
   /** Searches another position, if one is given, and draws. */
@@ -36,7 +36,7 @@ class Panel {
     this.element.setAttribute("aria-busy", "true");
     bench.whenMade(() => {
       this.element.removeAttribute("aria-busy");
-      replace(this.result, bench.position.over ? h("p", { class: "az-hint" }, "The game is over here.") : this.#outcome());
+      replace(this.result, bench.position.over ? h("p.az-hint", "The game is over here.") : this.#outcome());
     });
   }
 
@@ -63,7 +63,7 @@ class Panel {
     const size = game.columns > 3 ? 264 : 190;
     return [
       picture(game, position, { size, heat, labels, marks, last: { position, action: search.action }, label }),
-      h("p", { class: "az-compare-said", "data-action": search.action, "data-visits": N.join(",") }, this.#words(search, actions, N, Q)),
+      h("p.az-compare-said", { "data-action": search.action, "data-visits": N.join(",") }, this.#words(search, actions, N, Q)),
     ];
   }
 
@@ -88,7 +88,7 @@ class Panel {
     const wrong = tied.filter((move) => !optimal.includes(move));
     const would = before > 0 ? "not keep the win" : "lose the draw";
     const among = tied.length > 1 && wrong.length ? ` ${sentence(listWords(wrong.map((move) => game.moveName(position, move))))}, ${wrong.length} of the ${tied.length} tied moves, would ${would}.` : "";
-    if (after === before) return h("strong", { class: "az-right" }, `This keeps the ${ENDS[before]}.${among}`);
-    return h("strong", { class: "az-mistake" }, `A blunder: a ${ENDS[before]} becomes a ${ENDS[after]}.${among}`);
+    if (after === before) return h("strong.az-right", `This keeps the ${VALUE_WORDS[before]}.${among}`);
+    return h("strong.az-mistake", `A blunder: a ${VALUE_WORDS[before]} becomes a ${VALUE_WORDS[after]}.${among}`);
   }
 }

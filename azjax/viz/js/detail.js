@@ -10,16 +10,16 @@ const PLAYOUT = 38; // Pixels of a board's width in a random game.
 /** One node of a search: its board, its values, the table of its moves, and a move's formula. */
 export class DetailView {
   #onSelect;
-  #facts = h("div", { class: "az-detail-head" });
-  #playout = h("div", {});
-  #table = h("div", { class: "az-scroll" });
-  #formula = h("div", { class: "az-formula", role: "group", "aria-label": "formula" });
+  #facts = h("div.az-detail-head");
+  #playout = h("div");
+  #table = h("div.az-scroll");
+  #formula = h("div.az-formula", { role: "group", "aria-label": "formula" });
   #picked = null; // The move under the pointer.
 
   /** `onSelect(id)` is called when a move is clicked, with the node after it. */
   constructor(onSelect) {
     this.#onSelect = onSelect;
-    this.element = h("div", { class: "az-detail-body" }, this.#facts, this.#playout, this.#table, this.#formula);
+    this.element = h("div.az-detail-body", this.#facts, this.#playout, this.#table, this.#formula);
     this.#table.addEventListener("pointerleave", () => this.#pick(null));
   }
 
@@ -44,11 +44,10 @@ export class DetailView {
     const heads = shown.map(([, name, title]) => h("th", { scope: "col", title }, name));
     const row = (action, i) => this.#row(node, stats, shown, i, marks[i]);
     return h(
-      "table",
-      { class: "az-table az-moves" },
-      h("caption", {}, `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Move"), heads, h("td"))),
-      h("tbody", {}, node.actions.map(row)),
+      "table.az-table.az-moves",
+      h("caption", `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
+      h("thead", h("tr", h("th", { scope: "col" }, "Move"), heads, h("td"))),
+      h("tbody", node.actions.map(row)),
     );
   }
 
@@ -63,7 +62,7 @@ export class DetailView {
       U: () => scoreText(stats.U[i]),
       S: () => scoreText(stats.S[i], digits),
     };
-    const cell = ([k]) => h("td", {}, h("span", { "data-k": k, "data-action": action }, text[k]()));
+    const cell = ([k]) => h("td", h("span", { "data-k": k, "data-action": action }, text[k]()));
     const look = [stats.N[i] ? null : "az-unvisited", mark.look].filter(Boolean).join(" ");
     const pick = () => this.#pick(i);
     return h(
@@ -71,7 +70,7 @@ export class DetailView {
       { class: look || null, "data-row": i, on: { pointerenter: pick, focusin: pick, click: pick } },
       h("th", { scope: "row" }, this.#moveButton(action, child)),
       shown.map(cell),
-      h("td", { class: "az-mark-next" }, mark.text),
+      h("td.az-mark-next", mark.text),
     );
   }
 
@@ -145,9 +144,9 @@ function detailBoard(search, id, stats) {
   const size = BOARD * (aspect(game, position) ?? 1);
   const last = parent === null ? null : { position: nodes[parent].position, action };
   const drawn = picture(game, position, game.table?.pictures?.isText ? {} : { size, heat, labels, last });
-  const shading = over || !game.hasCells ? null : h("figcaption", {}, total ? "shaded by visits" : "shaded by P");
+  const shading = over || !game.hasCells ? null : h("figcaption", total ? "shaded by visits" : "shaded by P");
   const units = (drawn.viewBox?.baseVal.width ?? size) / size; // Of the drawing, per pixel.
-  return h("figure", { class: "az-figure", style: { "--az-letters": `${10.5 * units}px` } }, drawn, shading);
+  return h("figure.az-figure", { style: { "--az-letters": `${10.5 * units}px` } }, drawn, shading);
 }
 
 function facts(search, moment, id, stats) {
@@ -162,14 +161,9 @@ function facts(search, moment, id, stats) {
     ["From the evaluator", node.over ? "not needed" : `${signed(node.value, 4)} for ${mover}`],
   ];
   return h(
-    "div",
-    { class: "az-facts-box" },
-    h("p", { class: "az-turn" }, turnGlyph(node), h("strong", {}, turn), h("span", {}, place)),
-    h(
-      "dl",
-      {},
-      rows.map(([term, text]) => [h("dt", {}, term), h("dd", {}, text)]),
-    ),
+    "div.az-facts-box",
+    h("p.az-turn", turnGlyph(node), h("strong", turn), h("span", place)),
+    h("dl", rows.map(([term, text]) => [h("dt", term), h("dd", text)])),
   );
 }
 

@@ -1,8 +1,13 @@
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 
-/** Makes an HTML element: `h("button", {class: "az-button", on: {click: f}}, "go")`. */
-export function h(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+/**
+ * Makes an HTML element: `h("button.az-button", {on: {click: f}}, "go")`.
+ *
+ * The attributes may be left out; `on` has listeners and `style` has CSS properties. Children that
+ * are null, undefined or false are skipped.
+ */
+export function h(name, ...rest) {
+  return fill((tag) => document.createElement(tag), name, rest);
 }
 
 /** Makes a button; `name` identifies it in code and tests. */
@@ -13,8 +18,8 @@ export function pushButton(text, name, onClick, attributes = {}) {
 }
 
 /** Makes an SVG element; see `h`. */
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG_SPACE, tag), attributes, children);
+export function svg(name, ...rest) {
+  return fill((tag) => document.createElementNS(SVG_SPACE, tag), name, rest);
 }
 
 /**
@@ -60,18 +65,22 @@ export function percent(p) {
   return `${Math.round(100 * p)}%`;
 }
 
-function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes ?? {})) {
+function fill(create, name, rest) {
+  const [tag, ...classes] = name.split(".");
+  const element = create(tag);
+  if (classes.length) element.setAttribute("class", classes.join(" "));
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
+  for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "on") {
+    if (key === "on") {
       for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
-    } else if (name === "style") {
+    } else if (key === "style") {
       for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
     } else {
-      element.setAttribute(name, value === true ? "" : value);
+      element.setAttribute(key, value === true ? "" : value);
     }
   }
-  element.append(...flatten(children));
+  element.append(...flatten(rest));
   return element;
 }
 

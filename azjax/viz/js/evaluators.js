@@ -1,6 +1,4 @@
-import { f32, uniformAt } from "./random.js";
-
-// An evaluator is `(position, key) -> {logits, value}`: one logit for each action of the game, or
+// An evaluator is `(position, random) -> {logits, value}`: one logit for each action of the game, or
 // null for equal ones, and the expected outcome for the player to move.
 
 /** The evaluators other than networks, by their names in settings. */
@@ -13,7 +11,7 @@ function uniformEvaluator() {
 
 /** Returns equal logits, and the outcome of one random game as the value. */
 function rolloutEvaluator(game) {
-  return (position, key) => ({ logits: null, ...rollout(game, position, key) });
+  return (position, random) => ({ logits: null, ...rollout(game, position, random) });
 }
 
 /** Returns the value under perfect play; the logits are 0 for moves that keep it, -10 for others. */
@@ -27,13 +25,13 @@ export function exactEvaluator({ table, numActions }) {
 }
 
 /** Plays a random game to its end; returns its `value` for the player to move and its `moves`. */
-function rollout(game, start, key) {
+function rollout(game, start, random) {
   const moves = [];
   let position = start;
   let [value, weight] = [0, 1];
-  for (let ply = 0; !game.over(position); ply++) {
+  while (!game.over(position)) {
     const legal = game.legal(position);
-    const action = legal[Math.floor(f32(uniformAt(key, ply) * legal.length))];
+    const action = legal[Math.floor(random() * legal.length)];
     const next = game.step(position, action);
     value += weight * game.reward(next);
     weight *= game.player(next) === game.player(position) ? 1 : -1;

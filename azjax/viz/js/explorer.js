@@ -65,27 +65,26 @@ class Explorer {
   }
 
   #build() {
-    this.notice = h("p", { class: "az-notice", role: "status" });
-    this.alert = h("p", { class: "az-alert", role: "alert" });
-    this.status = h("p", { class: "az-status", role: "status", "aria-live": "polite" });
-    this.settings = h("div", { class: "az-settings" });
-    this.start = h("div", { class: "az-start" });
-    const tree = h("div", { class: "az-tree-side" }, this.tree.element, treeLegend());
-    const side = h("div", { class: "az-detail" }, this.detail.element);
-    const grid = h("div", { class: "az-stage-grid" }, tree, side);
+    this.notice = h("p.az-notice", { role: "status" });
+    this.alert = h("p.az-alert", { role: "alert" });
+    this.status = h("p.az-status", { role: "status", "aria-live": "polite" });
+    this.settings = h("div.az-settings");
+    this.start = h("div.az-start");
+    const tree = h("div.az-tree-side", this.tree.element, treeLegend());
+    const side = h("div.az-detail", this.detail.element);
+    const grid = h("div.az-stage-grid", tree, side);
     this.root.tabIndex = -1; // Keys work after a click anywhere inside.
     this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab would take the keys.
     replace(
       this.root,
       h(
-        "div",
-        { class: "az-explorer" },
-        h("div", { class: "az-head" }, this.settings, this.notice),
+        "div.az-explorer",
+        h("div.az-head", this.settings, this.notice),
         this.alert,
         this.#transport(),
         this.status,
         grid,
-        h("div", { class: "az-below" }, this.start, this.#help()),
+        h("div.az-below", this.start, this.#help()),
       ),
     );
   }
@@ -93,11 +92,7 @@ class Explorer {
   #transport() {
     const button = (text, name, title, click) => pushButton(text, name, click, { title });
     const amount = { type: "number", min: 1, max: MOST_SIMULATIONS, value: 20 };
-    this.amount = h("input", {
-      ...amount,
-      class: "az-number",
-      "aria-label": "how many simulations to run",
-    });
+    this.amount = h("input", { ...amount, class: "az-number", "aria-label": "how many simulations to run" });
     const many = () => this.run(Math.max(1, Math.floor(Number(this.amount.value)) || 1));
     const scrub = (event) => this.go(Number(event.target.value));
     this.slider = h("input", {
@@ -108,7 +103,7 @@ class Explorer {
       "aria-label": "time",
       on: { input: scrub },
     });
-    this.progress = h("span", { class: "az-progress" });
+    this.progress = h("span.az-progress");
     this.runMany = many;
     this.buttons = {
       reset: button(["\u21e4", long(" reset")], "reset", "back to the start (R)", () => this.go(0)),
@@ -124,12 +119,12 @@ class Explorer {
     const { reset, previous, next, one, five } = this.buttons;
     const group = (look, ...children) => h("div", { class: `az-group ${look}` }, children);
     return h(
-      "div",
-      { class: "az-transport", role: "group", "aria-label": "steps of the search" },
+      "div.az-transport",
+      { role: "group", "aria-label": "steps of the search" },
       group("az-steps", reset, previous, next),
       group("az-runs", one, five),
       group("az-many", this.buttons.many, this.amount),
-      h("div", { class: "az-time" }, this.slider, this.progress),
+      h("div.az-time", this.slider, this.progress),
     );
   }
 
@@ -139,12 +134,12 @@ class Explorer {
       if (this.follow) this.go(this.t);
     };
     this.followBox = h("input", { type: "checkbox", checked: true, on: { change } });
-    return h("label", { class: "az-check" }, this.followBox, "follow the search");
+    return h("label.az-check", this.followBox, "follow the search");
   }
 
   #help() {
-    const rows = KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
-    this.help = h("details", { class: "az-help" }, h("summary", {}, "Keys"), h("dl", {}, rows));
+    const rows = KEYS.map(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)]);
+    this.help = h("details.az-help", h("summary", "Keys"), h("dl", rows));
     return this.help;
   }
 
@@ -201,13 +196,8 @@ class Explorer {
     this.tree.show(this.search, moment, this.selected);
     this.detail.show(this.search, moment, this.selected);
     const name = simulation ? `Simulation ${simulation}, ${PHASE_NAMES[phase]}` : "Start";
-    const colon = h("span", { class: "az-hidden" }, ":");
-    replace(
-      this.status,
-      h("span", { class: "az-chip", "data-phase": phase }, name, colon),
-      " ",
-      describe(this.search, moment),
-    );
+    const colon = h("span.az-hidden", ":");
+    replace(this.status, h("span.az-chip", { "data-phase": phase }, name, colon), " ", describe(this.search, moment));
     const [before, after] = simulation ? ["simulation ", ` \u00b7 ${phase}`] : ["start: ", " simulations"];
     replace(this.progress, long(before), `${simulation} of ${this.search.length}`, long(after));
     this.slider.value = this.t;
@@ -231,10 +221,7 @@ class Explorer {
 
   #drawSettings() {
     const { settings, evaluators, iterations } = this.bench;
-    replace(
-      this.settings,
-      settingFields(settings, evaluators, iterations, (change) => this.#change(change)),
-    );
+    replace(this.settings, settingFields(settings, evaluators, iterations, (change) => this.#change(change)));
   }
 
   /** Searches with other settings; another number of simulations keeps the time. */
@@ -313,7 +300,7 @@ class Explorer {
 
 /** Words that are hidden on a phone. */
 function long(text) {
-  return h("span", { class: "az-long" }, text);
+  return h("span.az-long", text);
 }
 
 /** Whether the focused control uses a key itself. */

@@ -1,13 +1,13 @@
 // The score of a move with its numbers, for PUCT, Gumbel and UCT.
 
 import { fixed, h, signed } from "./dom.js";
-import { aboutSearch, moveName, outcomeWords, playerName } from "./words.js";
+import { moveName, outcomeWords, playerName } from "./words.js";
 
 const NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCB1" };
 
 /** The columns of a table of moves: `[name of the number, heading, description]`. */
 export function columns(search, id) {
-  const { algorithm, settings } = aboutSearch(search);
+  const { algorithm, settings } = search;
   const mover = playerName(search.nodes[id].player);
   const P = ["P", "P", "prior probability"];
   const N = ["N", "n", "visits of the move"];
@@ -29,7 +29,7 @@ export function scoreText(x, digits = 4) {
 
 /** The score of move number `i` of a node, in lines and sentences. */
 export function formula(search, moment, id, i) {
-  const { algorithm, settings } = aboutSearch(search);
+  const { algorithm, settings } = search;
   const node = search.nodes[id];
   const stats = search.stats(id, moment.known);
   const move = {
@@ -39,15 +39,11 @@ export function formula(search, moment, id, i) {
   const { lines, notes } = { puct: puctLines, gumbel: gumbelLines, uct: uctLines }[algorithm](move);
   const title = `${NAMES[algorithm]}: ${moveName(search, id, move.action)} for ${playerName(node.player)}`;
   const row = ([name, symbols, numbers]) => [
-    h("dt", {}, name),
-    h("dd", {}, h("div", { class: "az-symbols" }, `= ${symbols}`), h("div", { "data-formula": name }, `= ${numbers}`)),
+    h("dt", name),
+    h("dd", h("div.az-symbols", `= ${symbols}`), h("div", { "data-formula": name }, `= ${numbers}`)),
   ];
   const sentences = [...notes, outcomeNote(move), rootNote(move)].filter(Boolean);
-  return [
-    h("h3", {}, title),
-    h("dl", { class: "az-lines" }, lines.map(row)),
-    sentences.map((text) => h("p", {}, text)),
-  ];
+  return [h("h3", title), h("dl.az-lines", lines.map(row)), sentences.map((text) => h("p", text))];
 }
 
 function puctLines({ node, settings, stats, P, n, Q, U, S }) {
@@ -138,7 +134,7 @@ function outcomeNote({ search, moment, id, node, action, n, Q }) {
 
 /** Explains the N of the root. */
 function rootNote({ search, id, stats }) {
-  if (id !== 0 || aboutSearch(search).algorithm !== "puct") return null;
+  if (id !== 0 || search.algorithm !== "puct") return null;
   const simulations = stats.visits - 1;
   if (!simulations) {
     return "The root starts with N = 1, its own evaluation: with N = 0 every U would be 0.";

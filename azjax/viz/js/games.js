@@ -9,7 +9,7 @@ import { openTable, spellMove } from "./table.js";
 
 const WORDS = ["one", "two", "three", "four", "five", "six"];
 
-const opened = new WeakMap();
+const gamesOf = new WeakMap();
 
 /**
  * Returns the game of a component's data, with `table`, a `PositionTable` or null.
@@ -25,10 +25,10 @@ const opened = new WeakMap();
 export function openGame(data) {
   const table = openTable(data);
   if (!table) return withTable(gameNamed(data.game), null);
-  if (!opened.has(table)) {
-    opened.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
+  if (!gamesOf.has(table)) {
+    gamesOf.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
   }
-  return opened.get(table);
+  return gamesOf.get(table);
 }
 
 /** Adds a table to the rules of a game, and reads only positions that are in it. */
@@ -178,10 +178,7 @@ export function whyImpossible(cells, lines, inWords = "three in a row") {
   const [countX, countO] = [1, -1].map((stone) => cells.filter((cell) => cell === stone).length);
   const ahead = countX - countO;
   if (ahead !== 0 && ahead !== 1) {
-    return (
-      `${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` +
-      "X has one more"
-    );
+    return (`${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` + "X has one more");
   }
   const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => cells[i] === stone)));
   if (winsX && winsO) return `both X and O have ${inWords}: a game ends at the first`;

@@ -1,44 +1,34 @@
+import { f32 } from "./algorithms.js";
 import { numbers } from "./dom.js";
-import { f32 } from "./random.js";
-import { Sums } from "./sums.js";
 
 // Networks in their folded form, layer by layer, in float32. Layouts are those of Python: boards
-// `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`. Outputs of layers have no ReLU;
-// instead, `Sums` skips negative inputs.
+// `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`.
 
 /** The residual network of `azjax/networks/resnet.py`, of dense layers or of convolutions. */
 export class ResNet {
-  #layers;
-  #encoding;
-  #blocks;
-  #norm;
-  #taps;
-
   constructor({ encoding, blocks, norm, layers, width }, game) {
-    [this.#encoding, this.#blocks, this.#norm] = [encoding, blocks, norm];
-    this.#layers = new Layers(layers, width);
-    this.#taps = "policy_conv" in layers ? tapsOf(game.rows, game.columns) : null;
+    Object.assign(this, { encoding, blocks, norm, game, layers: unpackLayers(layers, width) });
+    this.taps = "policy_conv" in layers ? tapsOf(game.rows, game.columns) : null;
   }
 
   /** Returns `{logits, value}` of a position. */
   infer(position) {
-    let trunk = this.#layer(planes(position, this.#encoding), "stem");
-    for (let i = 0; i < this.#blocks; i++) {
-      const inner = this.#layer(this.#normalize(trunk), `block${i}_a`, this.#norm);
-      const more = this.#layer(inner, `block${i}_b`);
-      trunk = trunk.map((x, k) => Math.max(0, x) + more[k]);
+    let trunk = relu(this.#layer("stem", Float32Array.from(observe(this.game, position, this.encoding))));
+    for (let i = 0; i < this.blocks; i++) {
+      const inner = relu(this.#layer(`block${i}_a`, this.#normalize(trunk)));
+      const more = this.#layer(`block${i}_b`, inner);
+      trunk = relu(trunk.map((x, k) => x + more[k]));
     }
     trunk = this.#normalize(trunk);
-    const logits = this.#layers.dense(this.#head(trunk, "policy"), "policy");
-    const value = this.#layers.dense(this.#head(trunk, "value"), "value");
-    return { logits, value: f32(Math.tanh(value[0])) };
+    const head = (name) => this.#dense(name, relu(this.#hidden(name, trunk)));
+    return { logits: head("policy"), value: f32(Math.tanh(head("value")[0])) };
   }
 
-  /** ReLU and layer normalization per cell, or over all units, if the network has it. */
+  /** Layer normalization per cell, or over all units, if the network has it. */
   #normalize(x) {
-    if (!this.#norm) return x;
-    const count = x.length / (this.#taps?.length ?? 1);
-    const y = x.map((each) => Math.max(0, each));
+    if (!this.norm) return x;
+    const y = x.slice();
+    const count = x.length / (this.taps?.length ?? 1);
     for (let from = 0; from < y.length; from += count) {
       const cell = y.subarray(from, from + count);
       const mean = cell.reduce((sum, each) => sum + each, 0) / count;
@@ -48,91 +38,84 @@ export class ResNet {
     return y;
   }
 
-  /** A dense layer, or a 3x3 convolution with zero padding; `signed` as in `Sums`. */
-  #layer(x, name, signed = false) {
-    if (!this.#taps) return this.#layers.dense(x, name, signed);
-    const inputs = x.length / this.#taps.length;
-    return this.#cells(name, (cell) => {
-      for (const [from, tap] of this.#taps[cell]) {
-        this.#layers.list(name, tap * inputs, x, from * inputs, inputs, signed);
-      }
-    });
-  }
-
   /** The hidden layer of a head: a dense layer, or a 1x1 convolution. */
-  #head(x, name) {
-    if (!this.#taps) return this.#layers.dense(x, `${name}_hidden`, this.#norm);
-    const [layer, inputs] = [`${name}_conv`, x.length / this.#taps.length];
-    const list = (cell) => this.#layers.list(layer, 0, x, cell * inputs, inputs, this.#norm);
-    const cells = this.#cells(layer, list);
-    return name === "value" ? this.#layers.dense(cells, "value_hidden") : cells;
+  #hidden(name, x) {
+    if (!this.taps) return this.#dense(`${name}_hidden`, x);
+    const cells = this.#convolve(`${name}_conv`, x, this.taps.map((_, cell) => [[cell, 0]]));
+    return name === "value" ? this.#dense("value_hidden", relu(cells)) : cells;
   }
 
-  /** The outputs of a layer in every cell; `list(cell)` lists the inputs. */
-  #cells(name, list) {
-    const outputs = this.#layers.outputs(name);
-    const y = new Float32Array(this.#taps.length * outputs);
-    for (let cell = 0; cell < this.#taps.length; cell++) {
-      list(cell);
-      y.set(this.#layers.total(name), cell * outputs);
-    }
+  #layer(name, x) {
+    return this.taps ? this.#convolve(name, x, this.taps) : this.#dense(name, x);
+  }
+
+  #dense(name, x) {
+    return dense(this.layers[name], x);
+  }
+
+  /** A convolution; `taps` lists `[neighbor, index in the kernel]` of each cell. */
+  #convolve(name, x, taps) {
+    const { kernel, bias } = this.layers[name];
+    const inputs = x.length / taps.length;
+    const y = new Float32Array(taps.length * bias.length);
+    taps.forEach((neighbors, cell) => {
+      const sums = y.subarray(cell * bias.length, (cell + 1) * bias.length);
+      sums.set(bias);
+      for (const [from, tap] of neighbors) addProducts(sums, kernel, tap * inputs, x, from * inputs, inputs);
+    });
     return y;
   }
 }
 
 /** The MLP of `azjax/networks/mlp.py`. */
 export class Mlp {
-  #layers;
-  #encoding;
-  #shared;
-
-  constructor({ encoding, blocks, layers, width }) {
-    [this.#encoding, this.#layers] = [encoding, new Layers(layers, width)];
-    this.#shared = Array.from({ length: blocks }, (_, i) => `Dense_${i}`);
+  constructor({ encoding, blocks, layers, width }, game) {
+    Object.assign(this, { encoding, blocks, game, layers: unpackLayers(layers, width) });
   }
 
   /** Returns `{logits, value}` of a position. */
   infer(position) {
-    const dense = (x, name) => this.#layers.dense(x, name);
-    const shared = this.#shared.reduce(dense, planes(position, this.#encoding));
-    const head = (name) => dense(dense(shared, `${name}_hidden`), name);
+    const hidden = (x, name) => relu(dense(this.layers[name], x));
+    const shared = Array.from({ length: this.blocks }, (_, i) => `Dense_${i}`);
+    const x = shared.reduce(hidden, Float32Array.from(observe(this.game, position, this.encoding)));
+    const head = (name) => dense(this.layers[name], hidden(x, `${name}_hidden`));
     return { logits: head("policy"), value: f32(Math.tanh(head("value")[0])) };
   }
 }
 
-/** The weights of a network, by the names of its layers. */
-class Layers {
-  #sums = new Sums();
-  #matrices = {};
-  #biases = {};
+/** A dense layer, `bias + x W`. Float32 sums are rounded once for each input; integers are exact. */
+export function dense({ kernel, bias }, x) {
+  return addProducts(bias.slice(), kernel, 0, x, 0, x.length);
+}
 
-  constructor(packed, width) {
-    for (const [name, { kernel, bias }] of Object.entries(packed)) {
-      this.#biases[name] = unpack(bias, width);
-      this.#matrices[name] = this.#sums.keep(unpack(kernel, width), this.#biases[name].length);
-    }
+/** Adds the products of `count` numbers, from `x[from]` on, and the kernel's rows from `row` on. */
+function addProducts(sums, kernel, row, x, from, count) {
+  const columns = sums.length;
+  for (let i = 0; i < count; i++) {
+    const factor = x[from + i];
+    if (factor === 0) continue; // Most numbers after a ReLU, and of the input.
+    const start = (row + i) * columns;
+    for (let j = 0; j < columns; j++) sums[j] += factor * kernel[start + j];
   }
+  return sums;
+}
 
-  /** The number of outputs of a layer. */
-  outputs(name) {
-    return this.#biases[name].length;
-  }
+/** The input of a network, cell by cell; see `observe` in Python. */
+export function observe(game, position, encoding) {
+  const { board, player } = position;
+  const own = encoding === "relative" && player === 1 ? -1 : 1;
+  const seen = encoding === "relative" && game.seen ? game.seen(position) : board.map((stone) => stone * own);
+  const turn = encoding === "absolute" ? [Number(player === 0)] : [];
+  return Uint8Array.from(seen.flatMap((stone) => [Number(stone === 1), Number(stone === -1), ...turn]));
+}
 
-  /** Lists `count` inputs, starting at `x[from]`, for the layer's rows from `row` on. */
-  list(name, row, x, from, count, signed = false) {
-    this.#sums.list(this.#matrices[name], row, x, from, count, signed);
-  }
+function relu(x) {
+  return x.map((each) => Math.max(0, each));
+}
 
-  /** The outputs for the listed inputs; they are valid until the next call. */
-  total(name) {
-    return this.#sums.total(this.#biases[name]);
-  }
-
-  /** The outputs of a dense layer for all of `x`. */
-  dense(x, name, signed = false) {
-    this.list(name, 0, x, 0, x.length, signed);
-    return this.total(name).slice();
-  }
+function unpackLayers(layers, width) {
+  const unpacked = ([name, { kernel, bias }]) => [name, { kernel: unpack(kernel, width), bias: unpack(bias, width) }];
+  return Object.fromEntries(Object.entries(layers).map(unpacked));
 }
 
 /** Decodes weights from their `width` upper bytes. */
@@ -146,7 +129,7 @@ function unpack(text, width) {
   return new Float32Array(bytes.buffer);
 }
 
-/** For each cell, pairs of a neighbor and its index in the kernel. */
+/** For each cell, pairs of a neighbor and its index in a 3x3 kernel. */
 function tapsOf(rows, columns) {
   return Array.from({ length: rows * columns }, (_, cell) => {
     const taps = [];
@@ -157,13 +140,4 @@ function tapsOf(rows, columns) {
     }
     return taps;
   });
-}
-
-/** The network's input, cell by cell; see `observation_planes` in Python. */
-function planes({ board, player }, encoding) {
-  const own = encoding === "relative" && player === 1 ? -1 : 1;
-  const turn = encoding === "absolute" ? [Number(player === 0)] : [];
-  return Float32Array.from(
-    board.flatMap((stone) => [Number(stone === own), Number(stone === -own), ...turn]),
-  );
 }

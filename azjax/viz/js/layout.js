@@ -1,7 +1,7 @@
 // The layout of a search's tree: which nodes are shown, and where.
 
 import { aspect } from "./picture.js";
-import { aboutSearch, moveLabel } from "./words.js";
+import { moveLabel } from "./words.js";
 
 /** Pixels above a card for the label of its edge. */
 export const LABEL = 14;
@@ -104,7 +104,7 @@ function lineTo(search, id) {
 function forcedNodes(search, moment, tree) {
   const path = moment.step ? lineTo(search, moment.step.leaf) : [0];
   if (moment.simulation !== search.length) return path;
-  const isPlayed = (id) => search.nodes[id].action === aboutSearch(search).action;
+  const isPlayed = (id) => search.nodes[id].action === search.action;
   return path.concat(tree.children[0].filter(isPlayed));
 }
 

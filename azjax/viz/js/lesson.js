@@ -122,14 +122,14 @@ function lessonTerm(name, formula, numbers, result) {
     "tr",
     { "data-term": name },
     h("th", { scope: "row" }, formula),
-    h("td", { class: "az-loop-numbers" }, numbers),
-    h("td", {}, result),
+    h("td.az-loop-numbers", numbers),
+    h("td", result),
   );
 }
 
 function lessonTable(caption, rows) {
-  const table = h("table", { class: "az-loop-terms" }, h("caption", {}, caption), h("tbody", {}, rows));
-  return h("div", { class: "az-scroll", tabindex: 0, role: "group", "aria-label": caption }, table);
+  const table = h("table.az-loop-terms", h("caption", caption), h("tbody", rows));
+  return h("div.az-scroll", { tabindex: 0, role: "group", "aria-label": caption }, table);
 }
 
 function lessonLossTable(view, frame) {
@@ -150,8 +150,7 @@ function lessonLossTable(view, frame) {
       lessonTerm("total", "sum", sum, fixed(frame.loss, 3)),
     ]),
     h(
-      "p",
-      { class: "az-hint" },
+      "p.az-hint",
       `The policy loss is at least the entropy of \u03c0, ${fixed(least, 3)}; the rest, ` +
         `${fixed(frame.policy_kl, 3)}, is the KL divergence of p from \u03c0.`,
     ),

@@ -32,11 +32,11 @@ class LoopView {
     Object.assign(this, { root, data, place, lesson: data.lessons[newest], at: 0, step: "position" });
     this.rules = data.game ? gameNamed(data.game) : null; // Other games are shown as text.
     this.count = this.lesson.counts.length - 1;
-    this.choice = h("div", { class: "az-group", role: "group", "aria-label": "which network" });
-    this.game = h("div", { class: "az-loop-game", role: "group", "aria-label": "the game, move by move" });
-    this.steps = h("div", { class: "az-loop-steps", role: "group", "aria-label": "steps of the lesson" });
-    this.status = h("p", { class: "az-loop-status", role: "status", "aria-live": "polite" });
-    this.body = h("div", { class: "az-loop-body" });
+    this.choice = h("div.az-group", { role: "group", "aria-label": "which network" });
+    this.game = h("div.az-loop-game", { role: "group", "aria-label": "the game, move by move" });
+    this.steps = h("div.az-loop-steps", { role: "group", "aria-label": "steps of the lesson" });
+    this.status = h("p.az-loop-status", { role: "status", "aria-live": "polite" });
+    this.body = h("div.az-loop-body");
     this.game.addEventListener("keydown", (event) => this.#key(event, (by) => this.#look(this.at + by)));
     this.steps.addEventListener("keydown", (event) => this.#key(event, (by) => this.#go(by)));
     replace(root, this.choice, this.game, this.steps, this.status, this.body);
@@ -92,7 +92,7 @@ class LoopView {
     const words = loopSentence(this);
     if (this.status.textContent !== words) this.status.textContent = words;
     const side = this.step === "after" ? this.#slider() : loopTerms(this);
-    replace(this.body, this.#picture(), this.#table(), side && h("div", { class: "az-loop-side" }, side));
+    replace(this.body, this.#picture(), this.#table(), side && h("div.az-loop-side", side));
   }
 
   #lessonButton(lesson) {
@@ -119,7 +119,7 @@ class LoopView {
     const position = small && this.rules.read(text);
     const drawn = small && picture(this.rules, position, { size: 44, last: { position, action } });
     const button = pushButton("", `move-${i}`, () => this.#look(i), attributes);
-    button.append(...[drawn, h("span", {}, words)].filter(Boolean));
+    button.append(...[drawn, h("span", words)].filter(Boolean));
     return button;
   }
 
@@ -155,7 +155,7 @@ class LoopView {
   /** The position with the policy of the step; at the step `z`, the end of the game. */
   #picture() {
     const { board: text, actions, action } = this.move;
-    if (!this.rules) return h("pre", { class: "az-text-picture" }, text);
+    if (!this.rules) return h("pre.az-text-picture", text);
     if (this.step === "z") return this.#figure(this.#end(), {}, "the end of the game");
     const position = this.rules.read(text);
     const { head, shares } = this.#columns().at(this.step === "loss" ? 0 : -1);
@@ -170,7 +170,7 @@ class LoopView {
 
   #figure(position, look, caption) {
     const drawn = picture(this.rules, position, { size: this.rules.columns > 3 ? 320 : 180, ...look });
-    return h("figure", { class: "az-figure" }, drawn, h("figcaption", {}, caption));
+    return h("figure.az-figure", drawn, h("figcaption", caption));
   }
 
   /** The position after the last move. */
@@ -205,23 +205,22 @@ class LoopView {
     };
     const rows = actions.map(row); // Uses the previous widths, before they are replaced.
     const heads = ["move", ...columns.map(({ head }) => head)];
-    const values = columns.map(({ value }) => h("td", {}, value));
+    const values = columns.map(({ value }) => h("td", value));
     this.#was = Object.fromEntries(
       columns.flatMap(({ head, shares }) => actions.map((move, i) => [`${head} ${move}`, shares[i]])),
     );
     return h(
-      "table",
-      { class: "az-loop-table" },
-      h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, rows),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "value"), values)),
+      "table.az-loop-table",
+      h("thead", h("tr", heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", rows),
+      h("tfoot", h("tr", h("th", { scope: "row" }, "value"), values)),
     );
   }
 
   #share(head, move, share, text) {
     const width = (p) => `${(100 * p).toFixed(1)}%`;
     const style = { "--az-was": width(this.#was[`${head} ${move}`] ?? 0), "--az-share": width(share) };
-    const bar = h("i", { class: "az-loop-bar", style, "aria-hidden": "true" });
+    const bar = h("i.az-loop-bar", { style, "aria-hidden": "true" });
     return h("td", { "data-column": head, "data-action": move }, String(text ?? fixed(share, 3)), bar);
   }
 
@@ -234,11 +233,10 @@ class LoopView {
     };
     const look = { type: "range", min: 0, max: counts.length - 1, value: this.count, "data-focus": "count" };
     return h(
-      "label",
-      { class: "az-loop-count" },
-      h("span", {}, "steps on this game"),
+      "label.az-loop-count",
+      h("span", "steps on this game"),
       h("input", { ...look, "aria-valuetext": words, on: { input: change } }),
-      h("output", {}, words),
+      h("output", words),
     );
   }
 }

@@ -7,14 +7,13 @@ import { encoding } from "./encoding.js";
 import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
-import { playground } from "./playground.js";
 import { tour } from "./tour.js";
 import { training } from "./training.js";
-import { unbeaten } from "./unbeaten.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, playground, proof, tour, training, unbeaten };
+/** The components of pages by their names; a page may add some. */
+export const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, tour, training };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
@@ -50,8 +49,8 @@ function themeSwitch(target) {
     else target.dataset.theme = event.target.value;
   };
   const options = THEMES.map((name) => h("option", { value: name }, name));
-  const select = h("select", { class: "az-theme", on: { change: choose } }, options);
-  return h("label", { class: "az-theme-label" }, "theme ", select);
+  const select = h("select.az-theme", { on: { change: choose } }, options);
+  return h("label.az-theme-label", "theme ", select);
 }
 
 /** Applies the theme of JupyterLab, VS Code or marimo, which a shadow root does not inherit. */
@@ -73,7 +72,7 @@ function followTheme(element) {
 
 /** Draws a widget; anywidget calls it once for every view. */
 function render({ model, el }) {
-  const root = h("div", { class: "az-component" });
+  const root = h("div.az-component");
   replace(el, root);
   el.classList.add("azjax");
   COMPONENTS[model.get("kind")](root, model.get("data"), new Place());

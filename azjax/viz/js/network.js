@@ -3,7 +3,7 @@ import { numbers } from "./dom.js";
 import { Mlp, ResNet } from "./layers.js";
 import { Quantized, splitArrays } from "./quantized.js";
 
-const opened = new WeakMap();
+const networksOf = new WeakMap();
 
 /**
  * The networks of a page as evaluators: `[{iteration, evaluate(position)}]`.
@@ -13,16 +13,16 @@ const opened = new WeakMap();
  */
 export function openNetworks({ networks }, game) {
   if (!networks) return [];
-  if (!opened.has(networks)) opened.set(networks, networks.map((packed) => open(packed, game)));
-  return opened.get(networks);
+  if (!networksOf.has(networks)) networksOf.set(networks, networks.map((packed) => openNetwork(packed, game)));
+  return networksOf.get(networks);
 }
 
-function open(packed, game) {
+function openNetwork(packed, game) {
   const { iteration, kind } = packed;
   const make = () => {
     if (kind === "answers") return lookUp(packed, game);
     if (kind === "quantized") return compute(new Quantized({ ...packed, layers: layersOf(packed) }, game), game);
-    return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
+    return compute(new (kind === "resnet" ? ResNet : Mlp)(packed, game), game);
   };
   let made = null;
   return { iteration, evaluate: (position) => (made ??= make())(position) };

@@ -1,8 +1,7 @@
 // Pictures of positions in any game: boards of stones, or what Python drew for a table.
 
-import { board, boardGroup } from "./board.js";
+import { board, boardAspect, boardGroup } from "./board.js";
 import { h, pushButton, svg } from "./dom.js";
-import { hexAspect, hexBoard, hexGroup } from "./hexagons.js";
 
 const WIDEST = 460; // Pixels of a text.
 
@@ -15,18 +14,16 @@ const WIDEST = 460; // Pixels of a text.
  * stones a list of cells with a dot.
  */
 export function picture(game, position, options = {}) {
-  if (game.hasCells) return (game.isHexagonal ? hexBoard : board)(position.board, cellOptions(game, position, options));
+  if (game.hasCells) return board(position.board, cellOptions(game, position, options));
   const drawn = game.table.pictures.isText ? textPicture(game, position, options) : partsPicture(game, position, options);
   if (!options.onMove) return drawn;
-  return h("div", { class: "az-picture", "data-board": position.text }, drawn, moveButtons(game, position, options));
+  return h("div.az-picture", { "data-board": position.text }, drawn, moveButtons(game, position, options));
 }
 
 /** Draws a position inside a larger picture, `size` pixels wide; null if its picture is text. */
 export function pictureGroup(game, position, { x, y, size, last }) {
   if (game.hasCells) {
-    const shape = [game.rows, game.columns];
-    const look = { x, y, size, shape, discs: game.hasDiscs, last: lastCell(game, last), line: position.line };
-    return (game.isHexagonal ? hexGroup : boardGroup)(position.board, look);
+    return boardGroup(position.board, { ...lookOf(game), x, y, size, last: lastCell(game, last), line: position.line });
   }
   const { pictures } = game.table;
   if (pictures.isText) return null;
@@ -37,8 +34,7 @@ export function pictureGroup(game, position, { x, y, size, last }) {
 
 /** The width of a picture, relative to its height; null if it is text. */
 export function aspect(game, position) {
-  if (game.isHexagonal) return hexAspect(game.rows);
-  if (game.hasCells) return game.columns / game.rows;
+  if (game.hasCells) return boardAspect(lookOf(game));
   const { pictures } = game.table;
   if (pictures.isText) return null;
   const [width, height] = pictures.view(position.row);
@@ -47,7 +43,7 @@ export function aspect(game, position) {
 
 /** What Python drew: row `row` of `pictures`, `size` pixels wide. */
 export function drawnPicture(pictures, row, size, more = [], options = {}) {
-  if (pictures.isText) return h("pre", { class: "az-text-picture" }, pictures.parts(row).join("\n"));
+  if (pictures.isText) return h("pre.az-text-picture", pictures.parts(row).join("\n"));
   const [width, height] = pictures.view(row);
   const place = { width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` };
   const label = options.label ?? pictures.alt(row);
@@ -65,12 +61,16 @@ function cellOptions(game, { board: cells, line }, { heat, labels, marks, dots, 
     return byCell;
   };
   return {
-    ...{ ...rest, shape: [game.rows, game.columns], discs: game.hasDiscs, line, last: lastCell(game, last) },
+    ...{ ...rest, ...lookOf(game), line, last: lastCell(game, last) },
     heat: heat && spread(heat, 0),
     labels: labels && spread(labels, ""),
     marks: marks ? spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false) : dots && cells.map((_, cell) => dots.includes(cell)),
     ...(onMove && { onCell: (cell) => onMove(game.action(cell, cells)) }),
   };
+}
+
+function lookOf({ rows, columns, hasDiscs, isHexagonal }) {
+  return { shape: [rows, columns], discs: hasDiscs, isHexagonal };
 }
 
 function lastCell(game, last) {
@@ -83,7 +83,7 @@ function textPicture(game, position, { labels, marks, onMove }) {
   if (onMove || !labels) return drawn;
   const named = game.legal(position).filter((action) => labels[action]);
   const words = named.map((a) => `${game.moveLabel(position, a)}: ${labels[a]}${marks?.includes(a) ? " \u25cf" : ""}`);
-  return h("div", { class: "az-picture" }, drawn, h("p", { class: "az-hint" }, words.join(", ")));
+  return h("div.az-picture", drawn, h("p.az-hint", words.join(", ")));
 }
 
 function partsPicture(game, position, options) {
@@ -107,7 +107,7 @@ function moveButtons(game, position, { labels, marks, onMove }) {
     const text = `${name}${label}${marks?.includes(action) ? " \u25cf" : ""}`;
     return pushButton(text, `move-${action}`, () => onMove(action), { class: "az-button az-small", "data-move": action });
   };
-  return h("div", { class: "az-group", role: "group", "aria-label": "moves" }, legal.map(named));
+  return h("div.az-group", { role: "group", "aria-label": "moves" }, legal.map(named));
 }
 
 /** An anchor with another text, and further attributes of the text. */

@@ -19,10 +19,7 @@ export function play(root, data, place) {
     const choose = (position) => ({ action: opinionOf(network, game, position).move, isOverride: false });
     return new Match(root, { game, network, place, settings: data.settings, choose, simulations: 0, you: 0 });
   }
-  return replace(
-    root,
-    h("p", { class: "az-hint" }, "There is no trained network here to play against."),
-  );
+  return replace(root, h("p.az-hint", "There is no trained network here to play against."));
 }
 
 /** A game, and the games after it. */
@@ -39,15 +36,15 @@ export class Match {
     Object.assign(this, { root, onDraw: () => {}, more: null, sides: ["Play X", "Play O"], ...parts, history: [], counts, shown });
     this.strengths = [...new Set([parts.simulations, ...SIMULATIONS])];
     this.usual = parts.simulations;
-    this.board = h("div", { class: "az-play-board" });
-    this.controls = h("div", { class: "az-play-bar" });
-    this.status = h("p", { class: "az-play-status", role: "status", "aria-live": "polite" });
-    this.insight = h("div", { class: "az-play-insight" });
-    this.review = h("div", {});
-    this.tally = h("dl", { class: "az-tally", "aria-label": "games so far" });
-    const naming = parts.game.naming && h("p", { class: "az-hint" }, parts.game.naming);
-    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.more, this.review);
-    replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
+    this.board = h("div.az-play-board");
+    this.controls = h("div.az-play-bar");
+    this.status = h("p.az-play-status", { role: "status", "aria-live": "polite" });
+    this.insight = h("div.az-play-insight");
+    this.review = h("div");
+    this.tally = h("dl.az-tally", { "aria-label": "games so far" });
+    const naming = parts.game.naming && h("p.az-hint", parts.game.naming);
+    const right = h("div", this.status, naming, this.tally, this.insight, this.more, this.review);
+    replace(root, this.controls, h("div.az-columns", this.board, right));
     this.#begin(this.you);
     this.place.follow(() => this.#drawControls());
   }
@@ -164,7 +161,7 @@ export class Match {
     const show = (moves, searches) => replace(this.review, review(game, moves, this.you, searches, goTo));
     if (game.table) return show(reviewByTable(game, positions, actions));
     const searches = { simulations: REVIEWED, iteration: network.iteration };
-    replace(this.review, h("p", { class: "az-hint", role: "status" }, "Reviewing the moves\u2026"));
+    replace(this.review, h("p.az-hint", { role: "status" }, "Reviewing the moves\u2026"));
     const search = (position) => this.#search(position, REVIEWED);
     reviewBySearch(game, positions, actions, { search, wait: (stop) => this.#wait(stop), done: (moves) => show(moves, searches) });
   }
@@ -185,7 +182,7 @@ export class Match {
     replace(
       this.tally,
       Object.entries(this.counts).map(([name, n]) =>
-        h("div", {}, h("dt", {}, name), h("dd", { "data-tally": name }, String(n))),
+        h("div", h("dt", name), h("dd", { "data-tally": name }, String(n))),
       ),
     );
     this.onDraw(this);
@@ -235,25 +232,19 @@ export class Match {
     const keys = { "data-setting": "strength", "data-focus": "strength", on: { change: chosen } };
     replace(
       this.controls,
+      h("div.az-group", { role: "group", "aria-label": "your side" }, this.sides.map((text, you) => side(you, text))),
       h(
-        "div",
-        { class: "az-group", role: "group", "aria-label": "your side" },
-        this.sides.map((text, you) => side(you, text)),
-      ),
-      h(
-        "div",
-        { class: "az-group" },
+        "div.az-group",
         pushButton("New game", "new", () => this.#begin(this.you)),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
         there && pushButton("Play from the shared position", "there", goThere),
       ),
       h(
-        "div",
-        { class: "az-group" },
+        "div.az-group",
         toggle("thoughts", "Show the network\u2019s policy"),
         this.game.table && toggle("truth", "Show perfect play"),
       ),
-      h("label", { class: "az-field" }, h("span", {}, "the network plays"), h("select", keys, this.strengths.map(strength))),
+      h("label.az-field", h("span", "the network plays"), h("select", keys, this.strengths.map(strength))),
     );
   }
 
@@ -282,16 +273,12 @@ export class Match {
     if (thoughts && !over) {
       parts.push(valueBar(this.#opinion().value, `The network\u2019s value for ${mover}, to move`));
       parts.push(
-        h(
-          "p",
-          { class: "az-hint" },
-          `The percentages are the network\u2019s policy: a probability for each move of ${mover}.`,
-        ),
+        h("p.az-hint", `The percentages are the network\u2019s policy: a probability for each move of ${mover}.`),
       );
     }
     if (truth) {
       const value = this.game.table.truth(this.game.table.find(this.position));
-      parts.push(h("p", { class: "az-hint", "data-truth": value }, perfectWords(value, mover, over)));
+      parts.push(h("p.az-hint", { "data-truth": value }, perfectWords(value, mover, over)));
     }
     replace(this.insight, parts);
   }

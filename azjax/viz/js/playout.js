@@ -19,5 +19,5 @@ export function playoutBoards(search, id, size) {
     const last = i ? { position: positions[i - 1], action: nodes[id].moves[i - 1] } : null;
     return h("li", { style: { "--az-turn": i } }, picture(game, position, { size, last }));
   });
-  return h("ol", { class: "az-playout", "aria-label": "the random game" }, boards);
+  return h("ol.az-playout", { "aria-label": "the random game" }, boards);
 }

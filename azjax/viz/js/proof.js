@@ -106,11 +106,11 @@ class Walk {
     };
     replace(
       this.root,
-      h("div", { class: "az-play-bar az-group", role: "group", "aria-label": "the network's side" }, side(0), side(1)),
-      h("p", { class: "az-proof-claim", "data-claim": "" }, this.#claim()),
-      h("p", { class: "az-hint" }, `The network always plays its most likely move, without a search. ${this.game.naming}`),
-      h("ol", { class: "az-proof-path", "aria-label": "the game so far" }, this.path.map((_, i) => this.#crumb(i))),
-      h("div", { class: "az-columns" }, this.#board(), this.#replies()),
+      h("div.az-play-bar.az-group", { role: "group", "aria-label": "the network's side" }, side(0), side(1)),
+      h("p.az-proof-claim", { "data-claim": "" }, this.#claim()),
+      h("p.az-hint", `The network always plays its most likely move, without a search. ${this.game.naming}`),
+      h("ol.az-proof-path", { "aria-label": "the game so far" }, this.path.map((_, i) => this.#crumb(i))),
+      h("div.az-columns", this.#board(), this.#replies()),
     );
   }
 
@@ -130,7 +130,7 @@ class Walk {
     const isText = this.game.table.pictures?.isText;
     const drawn = isText ? (last ? this.game.moveLabel(last.position, last.action) : "start") : picture(this.game, position, { size: 46, last });
     const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
-    return h("li", {}, pushButton(drawn, `step-${i}`, () => this.#back(this.#turnAt(i)), attributes));
+    return h("li", pushButton(drawn, `step-${i}`, () => this.#back(this.#turnAt(i)), attributes));
   }
 
   #lastAt(i) {
@@ -157,22 +157,22 @@ class Walk {
   #replies() {
     const { game } = this;
     const position = this.#here;
-    if (position.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(this.lines.below(position)));
+    if (position.over) return h("p.az-proof-end", { role: "status" }, proofEnd(this.lines.below(position)));
     const rows = this.lines.moves(position).map((action) => {
       const count = this.lines.below(game.step(position, action));
       const kinds = ["won", "drawn", "lost"].map((kind) => h("td", { "data-kind": kind }, String(count[kind])));
       const name = game.moveName(position, action);
       const go = pushButton(name, `reply-${action}`, () => this.#reply(action), { class: "az-button az-small" });
-      return h("tr", { class: count.lost ? "az-mistake" : "" }, h("th", { scope: "row" }, go), h("td", {}, String(total(count))), kinds);
+      return h("tr", { class: count.lost ? "az-mistake" : "" }, h("th", { scope: "row" }, go), h("td", String(total(count))), kinds);
     });
     const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
-    const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", {}, "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.");
-    return h("table", { class: "az-proof-replies" }, caption, h("thead", {}, head), h("tbody", {}, rows));
+    const head = h("tr", heads.map((text) => h("th", { scope: "col" }, text)));
+    const caption = h("caption", "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.");
+    return h("table.az-proof-replies", caption, h("thead", head), h("tbody", rows));
   }
 }
 
-function endWords({ won, drawn }) {
+function proofEnd({ won, drawn }) {
   if (won) return "The network has won. Go back to any position above and choose another reply.";
   if (drawn) return "A draw. Go back to any position above and choose another reply.";
   return "The network has lost. The proof counts this game as a loss.";

@@ -2,7 +2,7 @@ import { h, pushButton, signed } from "./dom.js";
 import { advanceInSlices } from "./search.js";
 import { listWords, playerName } from "./words.js";
 
-const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
+const RESULT_NAMES = { 1: "win", 0: "draw", "-1": "loss" };
 const MISTAKE = 0.25; // Loss of value in a search; smaller losses may be chance.
 
 /** A move under perfect play: its value `before` and `after`, for the mover, and the `optimal` moves. */
@@ -72,12 +72,11 @@ export function reviewBySearch(game, positions, actions, { search, wait, done })
 export function review(game, moves, you, searches, show) {
   const how = searches && `The values come from searches of ${searches.simulations} simulations with the network of iteration ${searches.iteration}, not from perfect play. A mistake is a move that the search would not play and that lowers the value by more than ${MISTAKE}.`;
   return h(
-    "section",
-    { class: "az-review" },
-    h("h3", {}, "Move by move"),
-    h("p", { class: "az-review-sum" }, turningPoint(game, moves, you, searches)),
-    how && h("p", { class: "az-hint" }, how),
-    h("ol", {}, moves.map((move, i) => reviewRow(game, move, i, you, searches, show))),
+    "section.az-review",
+    h("h3", "Move by move"),
+    h("p.az-review-sum", turningPoint(game, moves, you, searches)),
+    how && h("p.az-hint", how),
+    h("ol", moves.map((move, i) => reviewRow(game, move, i, you, searches, show))),
   );
 }
 
@@ -100,8 +99,8 @@ function verdict(game, { position, before, after, better }, searches) {
     const change = `Value ${signed(before)}, then ${signed(after)}`;
     return better.length ? `${change}; the search plays ${game.moveName(position, better[0])}.` : `${change}.`;
   }
-  if (!better.length) return `Keeps the ${NAMES[before]}.`;
-  return `Turns a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept it.`;
+  if (!better.length) return `Keeps the ${RESULT_NAMES[before]}.`;
+  return `Turns a ${RESULT_NAMES[before]} into a ${RESULT_NAMES[after]}; ${either(game, position, better)} would have kept it.`;
 }
 
 /** The reader's first mistake; with searches, the largest one. */
@@ -114,7 +113,7 @@ function turningPoint(game, moves, you, searches) {
   const { position, before, after, action, better } = worst;
   const which = `${game.moveName(position, action)}, move ${moves.indexOf(worst) + 1} of the game`;
   if (searches) return `Your largest mistake was ${which}: the value fell from ${signed(before)} to ${signed(after)}; the search plays ${game.moveName(position, better[0])}.`;
-  return `Your first mistake was ${which}. It turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept the ${NAMES[before]}.`;
+  return `Your first mistake was ${which}. It turned a ${RESULT_NAMES[before]} into a ${RESULT_NAMES[after]}; ${either(game, position, better)} would have kept the ${RESULT_NAMES[before]}.`;
 }
 
 function either(game, position, actions) {

@@ -1,6 +1,5 @@
-import { ALGORITHMS, argmax, softmax } from "./algorithms.js";
-import { f32, foldIn, randomKey, splitKey } from "./random.js";
-
+import { ALGORITHMS, argmax, f32, softmax } from "./algorithms.js";
+import { generator } from "./random.js";
 
 /** The three phases of a simulation, in order. */
 export const PHASES = ["selection", "expansion", "backup"];
@@ -16,22 +15,23 @@ export const PHASE_NAMES = {
 };
 
 /**
- * A search with its history, equal to the search of Python's `make_search`.
+ * A search with its history; without random numbers it equals the search of Python's `make_search`.
  *
  * `nodes` are in order of creation, the root first: `{id, parent, action, depth, position, player,
- * over, value, reward, actions, logits, priors, children, born}`. `actions` are the legal ones;
- * `priors` and `children` have one entry for each of them. `value` is the evaluator's, and `born`
+ * over, value, reward, actions, logits, priors, children, order, born}`. `actions` are the legal ones;
+ * `priors`, `children` and `order` (in which UCT tries
+ * them, the highest first) have one entry for each of them. `value` is the evaluator's, and `born`
  * the simulation that created the node. `simulations` are `{path, actions, leaf, new, value,
  * backup}`. Time t = 0 is the start; then each simulation has three phases.
  */
 export class Search {
   #rule;
   #context;
-  #keyTree;
+  #random;
   #evaluate;
 
   /**
-   * Searches from `position`; `evaluate(position, key)` is one of the evaluators.
+   * Searches from `position`; `evaluate(position, random)` is one of the evaluators.
    *
    * `settings` are those of the algorithm by their names in Python, with `algorithm`,
    * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name. With `waits` only the root
@@ -42,12 +42,9 @@ export class Search {
     this.algorithm = settings.algorithm;
     this.#evaluate = evaluate;
     this.#rule = ALGORITHMS[this.algorithm];
-    const [own] = splitKey(randomKey(settings.seed), 1); // As `split(key(seed), 1)` in Python.
-    const [keyEvaluator, keyAlgorithm] = splitKey(own);
-    const [keyRoot, keyTree] = splitKey(keyEvaluator);
-    this.#keyTree = keyTree;
-    const root = this.#add(position, { parent: null, action: null, depth: 0, reward: 0 }, keyRoot);
-    this.#context = this.#rule.start(settings, root, keyAlgorithm);
+    this.#random = generator(settings.seed ?? 0);
+    const root = this.#add(position, { parent: null, action: null, depth: 0, reward: 0 });
+    this.#context = this.#rule.start(settings, root, this.#random);
     root.priors = softmax(root.logits);
     if (!waits) this.advance();
   }
@@ -56,7 +53,7 @@ export class Search {
   advance(until = Infinity) {
     const { num_simulations } = this.settings;
     while (this.length < num_simulations) {
-      this.#simulate(this.length);
+      this.#simulate();
       if (this.length < num_simulations && performance.now() >= until) return false;
     }
     const [root] = this.nodes;
@@ -134,8 +131,8 @@ export class Search {
     return phase === "expansion" ? step.leaf : 0;
   }
 
-  #simulate(number) {
-    const { path, indices, leaf, isNew } = this.#descend(foldIn(this.#keyTree, number));
+  #simulate() {
+    const { path, indices, leaf, isNew } = this.#descend();
     if (!isNew) this.#count(leaf, 0);
     const backup = [];
     let value = leaf.value;
@@ -152,7 +149,7 @@ export class Search {
   }
 
   /** Selects actions down to a new node, which it creates, or to a finished game. */
-  #descend(key) {
+  #descend() {
     const path = [];
     const indices = [];
     let node = this.nodes[0];
@@ -161,30 +158,26 @@ export class Search {
       path.push(node);
       indices.push(best);
       const child = node.children[best];
-      if (child < 0) return { path, indices, leaf: this.#expand(node, best, key), isNew: true };
+      if (child < 0) return { path, indices, leaf: this.#expand(node, best), isNew: true };
       node = this.nodes[child];
       if (node.over) return { path, indices, leaf: node, isNew: false };
     }
   }
 
-  #expand(node, index, key) {
+  #expand(node, index) {
     const { game } = this;
     const action = node.actions[index];
     const position = game.step(node.position, action);
     const reward = game.reward(position);
-    const about = { parent: node.id, action, depth: node.depth + 1, reward };
-    const drawsPriors = this.#rule.prior !== undefined;
-    const [keyEvaluator, keyPrior] = drawsPriors ? splitKey(key) : [key];
-    const leaf = this.#add(position, about, keyEvaluator);
-    if (drawsPriors) leaf.order = this.#rule.prior(keyPrior, leaf.actions);
+    const leaf = this.#add(position, { parent: node.id, action, depth: node.depth + 1, reward });
     node.children[index] = leaf.id;
     return leaf;
   }
 
-  #add(position, about, key) {
+  #add(position, about) {
     const { game, nodes } = this;
     const [over, player, actions] = [game.over(position), game.player(position), game.legal(position)];
-    const { logits, value, moves } = this.#evaluate(position, key);
+    const { logits, value, moves } = this.#evaluate(position, this.#random);
     const parent = nodes[about.parent];
     const node = {
       ...{ id: nodes.length, ...about, position, player, over, actions, numActions: game.numActions },
@@ -193,6 +186,7 @@ export class Search {
       moves: over ? null : moves, // Of a rollout.
       logits: actions.map((action) => logits?.[action] ?? 0),
       children: actions.map(() => -1),
+      order: actions.map(() => this.#random()),
       born: about.parent === null ? 0 : this.length + 1,
       history: [],
     };

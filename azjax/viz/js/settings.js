@@ -83,16 +83,14 @@ export function startEditor({ game, position, canUndo, starts, onMove, onUndo, o
   const note = over ? `${outcomeWords(game, position)}: there is nothing to search. Undo the move.` : turn;
   const attributes = { class: over ? "az-reason" : "az-hint", role: "status", "data-start-note": true };
   return [
-    h("h3", {}, "Starting position"),
+    h("h3", "Starting position"),
     h(
-      "div",
-      { class: "az-start-body" },
+      "div.az-start-body",
       picture(game, position, look),
       h(
         "div",
-        {},
         h("p", attributes, note),
-        h("div", { class: "az-group" }, button("undo", "undo", canUndo, onUndo), button("initial position", "empty", game.text(position) !== game.text(game.init()), onReset)),
+        h("div.az-group", button("undo", "undo", canUndo, onUndo), button("initial position", "empty", game.text(position) !== game.text(game.init()), onReset)),
         starts.length ? startList(starts, game, position, onStart) : null,
       ),
     ),
@@ -117,7 +115,7 @@ function number(name, value, onChange) {
 }
 
 function field(label, control) {
-  return h("label", { class: "az-field" }, h("span", {}, label), control);
+  return h("label.az-field", h("span", label), control);
 }
 
 function choice(name, values, current, write, onChoose) {

@@ -25,10 +25,10 @@ class Tour {
     Object.assign(this, { root, place, bench, start });
     this.steps = steps.filter(({ change }) => change.evaluator !== "network" || hasNetwork);
     this.results = this.steps.map(() => null); // Whether each first answer was right.
-    this.card = h("div", { class: "az-tour" });
+    this.card = h("div.az-tour");
     this.tree = new TreeView((id) => this.#drawTree(id));
-    const legend = h("p", { class: "az-hint" }, TREE_WORDS);
-    replace(root, h("div", { class: "az-tour-grid" }, this.card, h("div", {}, this.tree.element, legend)));
+    const legend = h("p.az-hint", TREE_WORDS);
+    replace(root, h("div.az-tour-grid", this.card, h("div", this.tree.element, legend)));
   }
 
   /** Shows a step, without its answer; after the last one, the end. */
@@ -65,21 +65,19 @@ class Tour {
     const labels = Array.from({ length: game.numActions }, (_, action) => (game.legal(start).includes(action) ? game.moveLabel(start, action) : ""));
     replace(
       this.card,
-      h("p", { class: "az-tour-count" }, `Step ${number + 1} of ${steps.length}`),
-      h("h3", {}, step.title),
+      h("p.az-tour-count", `Step ${number + 1} of ${steps.length}`),
+      h("h3", step.title),
       h(
-        "div",
-        { class: "az-tour-position" },
+        "div.az-tour-position",
         picture(game, start, { size: game.columns > 3 ? 150 : 108, labels: game.table.pictures?.isText ? null : labels }),
-        h("p", {}, step.text(search)),
+        h("p", step.text(search)),
       ),
       step.terms && this.#terms(step.terms),
-      h("p", { class: "az-tour-ask" }, ask),
-      h("div", { class: "az-group", role: "group", "aria-label": ask }, this.#options(step)),
+      h("p.az-tour-ask", ask),
+      h("div.az-group", { role: "group", "aria-label": ask }, this.#options(step)),
       h("div", { role: "status" }, revealed ? this.#answer(step) : null),
       h(
-        "div",
-        { class: "az-group az-tour-steps" },
+        "div.az-group.az-tour-steps",
         pushButton("\u2190 Back", "tour-back", () => this.show(number - 1), { disabled: number === 0 }),
         pushButton(revealed ? "Next \u2192" : "Show the answer", "tour-next", next, { class: revealed ? "az-button az-primary" : "az-button" }),
       ),
@@ -99,10 +97,10 @@ class Tour {
     const { N, Q, U, S } = search.stats(0, known);
     const columns = [["n", (i) => String(N[i])], ["Q", (i) => fixed(Q[i])], ["U", (i) => scoreText(U[i], 2)]];
     if (this.revealed) columns.push(["S", (i) => scoreText(S[i], 2)]);
-    const cell = (i) => ([, text]) => h("td", {}, text(i));
-    const row = (action, i) => h("tr", {}, h("th", { scope: "row" }, moveLabel(search, 0, action)), columns.map(cell(i)));
+    const cell = (i) => ([, text]) => h("td", text(i));
+    const row = (action, i) => h("tr", h("th", { scope: "row" }, moveLabel(search, 0, action)), columns.map(cell(i)));
     const heads = ["move", ...columns.map(([head]) => head)].map((text) => h("th", { scope: "col" }, text));
-    return h("table", { class: "az-tour-terms" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, search.nodes[0].actions.map(row)));
+    return h("table.az-tour-terms", h("thead", h("tr", heads)), h("tbody", search.nodes[0].actions.map(row)));
   }
 
   #options(step) {
@@ -122,7 +120,7 @@ class Tour {
     const verdict = this.chosen === null ? "" : isRight ? "Correct. " : "Not quite. ";
     const why = this.chosen === null || isRight || !step.why ? "" : ` ${step.why(search, this.chosen)}`;
     return [
-      h("p", { class: "az-tour-said" }, verdict, step.explain(search), why),
+      h("p.az-tour-said", verdict, step.explain(search), why),
       step.playout ? playoutBoards(search, step.playout, 46) : null,
     ];
   }
@@ -131,12 +129,12 @@ class Tour {
     const count = this.results.filter(Boolean).length;
     replace(
       this.card,
-      h("p", { class: "az-tour-count" }, "The end"),
-      h("h3", {}, "This is AlphaZero\u2019s search"),
-      h("p", {}, "You have seen selection, expansion, evaluation and backup, and how a network replaces random games. AlphaZero repeats two steps: it plays games with this search, and it trains the network on these games."),
+      h("p.az-tour-count", "The end"),
+      h("h3", "This is AlphaZero\u2019s search"),
+      h("p", "You have seen selection, expansion, evaluation and backup, and how a network replaces random games. AlphaZero repeats two steps: it plays games with this search, and it trains the network on these games."),
       h("p", { role: "status" }, `You answered ${count} of ${this.steps.length} questions correctly.`),
-      h("p", {}, "Below you can play against the network, and search any position with any settings."),
-      h("div", { class: "az-group az-tour-steps" }, pushButton("\u2190 Back", "tour-back", () => this.show(this.steps.length - 1)), pushButton("Start again", "tour-again", () => this.#restart())),
+      h("p", "Below you can play against the network, and search any position with any settings."),
+      h("div.az-group.az-tour-steps", pushButton("\u2190 Back", "tour-back", () => this.show(this.steps.length - 1)), pushButton("Start again", "tour-again", () => this.#restart())),
     );
   }
 

@@ -14,17 +14,17 @@ export class TreeView {
   #items = new Map();
   #wanted = []; // Nodes that the reader opened, the latest first.
   #onSelect;
-  #edges = svg("g", { class: "az-edges", "aria-hidden": "true" });
-  #nodes = svg("g", { class: "az-nodes" });
-  #stage = svg("g", { class: "az-stage" }, this.#edges, this.#nodes);
+  #edges = svg("g.az-edges", { "aria-hidden": "true" });
+  #nodes = svg("g.az-nodes");
+  #stage = svg("g.az-stage", this.#edges, this.#nodes);
 
   /** `onSelect(id)` is called when a node is selected; `control` is shown in the bar above. */
   constructor(onSelect, control = null) {
     this.#onSelect = onSelect;
     const label = "search tree: arrow keys move through it, Enter selects or opens";
-    this.picture = svg("svg", { class: "az-tree", role: "tree", "aria-label": label }, this.#stage);
-    const bar = h("div", { class: "az-tree-bar" }, control, this.#buttons());
-    this.element = h("div", { class: "az-tree-box" }, bar, this.picture);
+    this.picture = svg("svg.az-tree", { role: "tree", "aria-label": label }, this.#stage);
+    const bar = h("div.az-tree-bar", control, this.#buttons());
+    this.element = h("div.az-tree-box", bar, this.picture);
     this.camera = new Camera(this.picture, this.#stage, () => this.#arrange());
     this.picture.addEventListener("click", (event) => this.#click(event));
     this.picture.addEventListener("keydown", (event) => this.#key(event));
@@ -48,8 +48,8 @@ export class TreeView {
     const small = (text, label, name, click) =>
       pushButton(text, name, click, { class: "az-button az-small", "aria-label": label, title: label });
     return h(
-      "div",
-      { class: "az-zoom", role: "group", "aria-label": "zoom" },
+      "div.az-zoom",
+      { role: "group", "aria-label": "zoom" },
       small("+", "zoom in", "zoom-in", () => this.camera.zoom(1.25)),
       small("\u2212", "zoom out", "zoom-out", () => this.camera.zoom(0.8)),
       small("fit", "fit the tree into the picture", "fit", () => this.fit()),

@@ -1,12 +1,7 @@
 import { fixed, signed } from "./dom.js";
 
 /** The names of the evaluators in lists. */
-export const EVALUATOR_NAMES = {
-  network: "network",
-  uniform: "uniform",
-  rollout: "random rollout",
-  exact: "exact",
-};
+export const EVALUATOR_NAMES = { network: "network", uniform: "uniform", rollout: "random rollout", exact: "exact" };
 
 const SUBJECTS = {
   network: "The network",
@@ -21,25 +16,19 @@ export function playerName(player) {
   return player === 0 ? "X" : "O";
 }
 
-/** The algorithm of a search, its settings, its evaluator, and the action that it played. */
-export function aboutSearch(search) {
-  const { algorithm, settings, action } = search;
-  return { algorithm, settings, evaluator: settings.evaluator, action };
-}
-
 /** The name of a move at a node: "b2", "column 4", "move 7". */
 export function moveName({ game, nodes }, id, action) {
-  return game ? game.moveName(nodes[id].position, action) : `move ${action}`;
+  return game.moveName(nodes[id].position, action);
 }
 
 /** The name of a move at a node, where there is little room. */
 export function moveLabel({ game, nodes }, id, action) {
-  return game ? game.moveLabel(nodes[id].position, action) : String(action);
+  return game.moveLabel(nodes[id].position, action);
 }
 
 /** The move that a search played, once it is over; null before. */
 export function playedMove(search, moment) {
-  return moment.t === search.last ? aboutSearch(search).action : null;
+  return moment.t === search.last ? search.action : null;
 }
 
 /** The indices of the highest numbers: more than one in a tie. */
@@ -74,7 +63,7 @@ export function nodeWords(search, id, known) {
   const { N, Q, P } = search.arrival(id, known);
   const mover = playerName(search.nodes[node.parent].player);
   const value = N ? `Q ${signed(Q)} for ${mover}` : "not counted yet";
-  const prior = aboutSearch(search).algorithm === "uct" ? "" : `, P ${fixed(P)}`;
+  const prior = search.algorithm === "uct" ? "" : `, P ${fixed(P)}`;
   return `${mover}: ${moveName(search, node.parent, node.action)}, ${turn}, N ${N}, ${value}${prior}`;
 }
 
@@ -121,7 +110,7 @@ function rankWords(top, index) {
 }
 
 function scoreWords(search, { N, Q, U, S }, i, mover) {
-  const { algorithm } = aboutSearch(search);
+  const { algorithm } = search;
   if (algorithm === "gumbel") return `score ${signed(S[i])}, Q ${signed(Q[i])} for ${mover}`;
   if (algorithm === "uct" && !N[i]) return "untried: \u221e";
   return `Q ${signed(Q[i])} for ${mover} + U ${fixed(U[i])} = ${signed(S[i])}`;
@@ -140,9 +129,9 @@ function expansionWords(search, step) {
 }
 
 function opinion(search, node) {
-  const { algorithm, settings, evaluator } = aboutSearch(search);
+  const { algorithm, settings } = search;
   const mover = playerName(node.player);
-  const value = `${SUBJECTS[evaluator] ?? evaluator} gives it the value ${signed(node.value)} for ${mover}`;
+  const value = `${SUBJECTS[settings.evaluator]} gives it the value ${signed(node.value)} for ${mover}`;
   if (algorithm === "uct") return `${value}.`;
   const best = highest(node.priors);
   const P = `P ${fixed(node.priors[best[0]])}`;
@@ -172,7 +161,7 @@ function backupWords(search, step) {
 }
 
 function endWords(search) {
-  const { action, algorithm } = aboutSearch(search);
+  const { action, algorithm } = search;
   const { actions } = search.nodes[0];
   const { N, S } = search.stats(0, search.length);
   const most = highest(N);

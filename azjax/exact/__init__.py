@@ -1,0 +1,1 @@
+"""Exact players: exhaustive play in one seat, repair, and override tables."""

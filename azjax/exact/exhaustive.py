@@ -1,0 +1,205 @@
+"""Exhaustive play: a player's moves against all replies, ply by ply.
+
+It needs only the rules. A lost game proves that the player can be beaten. If no game is lost, no
+opponent can beat it. A position that is reached in several ways is explored once, and so are
+symmetric copies of a position if the player is equivariant. The positions of a ply are spread over
+files, which bounds memory and lets an interrupted exploration resume; see `ply_files`.
+"""
+
+import collections
+import functools
+import itertools
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azjax.exact import ply_files
+from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
+from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
+from azjax.games.base import Game
+from azjax.networks.orientation import symmetries_of
+
+_PART = 2**16  # Positions of one file.
+
+
+class Exploration(NamedTuple):
+    """The progress and the results of exhaustive play.
+
+    Attributes:
+      ply: the current ply.
+      positions: the number of explored positions of this ply.
+      total: the number of all positions of this ply.
+      ends: the ends of all games so far.
+      lost: the line of the first lost game; None if there is none yet.
+      sampled: whether positions were left out, so that counts of games are estimates.
+      breaks_symmetry: whether the player was observed to break symmetry.
+    """
+
+    ply: int
+    positions: int
+    total: int
+    ends: Ends
+    lost: Line | None
+    sampled: bool
+    breaks_symmetry: bool
+
+
+Steps = Iterator[Exploration]
+Watch = Callable[[Steps], Exploration]  # Consumes the steps and returns the last one.
+
+
+def explore(
+    game: Game,
+    act: Act,
+    seat: int,
+    folder: pathlib.Path,
+    most: int | None = None,
+    part_size: int = _PART,
+    symmetric: bool = False,
+    compare: bool = False,
+    starts: Sequence[Line] = ((),),
+) -> Iterator[Exploration]:
+    """Plays a player against all replies; resumes an interrupted exploration.
+
+    Args:
+      game: the rules.
+      act: the player, `states [N, ...] -> actions [N]`. It must be deterministic.
+      seat: the seat of the player, 0 or 1.
+      folder: a folder for this player, seat and settings only; it is created.
+      most: maximum number of positions per ply, `GROUPS` or more; all starts are explored. If a ply
+        has more, positions are sampled in proportion to the games that lead to them, and the counts
+        of games are unbiased estimates.
+      part_size: positions in one file; each core holds one file in memory.
+      symmetric: explore only one of the symmetric copies of a position, and assume that the player
+        is equivariant: in the other copies, it makes the same move, transformed. Decisions and
+        moves are then counted up to symmetry; games are counted in full.
+      compare: call the player on all symmetric copies. If there are then no `symmetry_violations`,
+        the result does not depend on the assumption that the player is equivariant.
+      starts: lines to the positions from which games are explored.
+
+    Yields:
+      The state of the exploration after each part. The last one covers all games.
+
+    Raises:
+      ValueError: if a setting is out of range, a start is illegal or over, the folder has other
+        settings, an action of the player is illegal, or the game contradicts its `max_plies` or
+        has no legal action before its end.
+    """
+    _check_settings(seat, most, part_size, starts)
+    symmetries = symmetries_of(game, symmetric).actions
+    settings = {
+        "seat": int(seat),
+        "most": None if most is None else int(most),
+        "symmetric": bool(symmetric),
+        "compare": bool(compare),
+    }
+    ply_files.begin(game, folder, symmetries, starts, part_size, settings)
+    shortest = min(map(len, starts))
+    state = Exploration(0, 0, 0, NO_ENDS, None, False, False)
+    choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
+    for ply in itertools.count():
+        ply_folder = ply_files.ply_path(folder, ply)
+        bounds = ply_files.load_bounds(ply_folder)
+        if not bounds[-1]:
+            return
+        if ply + shortest >= game.max_plies:
+            [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
+            raise ValueError(
+                f"{game.name} is not over after {len(line)} moves, the actions {list(line)}, and "
+                f"its max_plies is {game.max_plies}: set max_plies to the length of its longest "
+                "game"
+            )
+        paths = _explore_ply(game, choose, symmetries, ply_folder, bounds)
+        for path, done in zip(paths, bounds[1:].tolist(), strict=True):
+            state = state._replace(ply=ply, positions=done, total=int(bounds[-1]))
+            yield (state := _add_part(state, folder, path))
+        if not ply_files.ply_path(folder, ply + 1).exists():
+            ply_files.gather(folder, ply, most, part_size)
+        for path in ply_folder.glob("children-*.npy"):
+            path.unlink()
+
+
+def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequence[Line]) -> None:
+    if seat not in (0, 1):
+        raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
+    if most is not None and most < GROUPS:
+        raise ValueError(
+            f"most is {most}: use {GROUPS} or more, one position for each sample, or None for all"
+        )
+    if part_size < 1:
+        raise ValueError(f"part_size is {part_size}: use 1 or more")
+    if not len(starts):
+        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
+
+
+def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
+    """Adds the ends in the file of one part of the current ply."""
+    lost, file = state.lost, ply_files.load(path)
+    ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
+    if lost is None and len(file["lost"]):
+        parents, last = file["lost"][:1].T
+        lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
+    breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
+    sampled = bool(ends.games[1:].any())
+    return state._replace(ends=ends, lost=lost, sampled=sampled, breaks_symmetry=breaks_symmetry)
+
+
+def _explore_ply(
+    game: Game,
+    choose: Callable[[np.ndarray, Callable[[int], Line]], Moves],
+    symmetries: np.ndarray,
+    ply_folder: pathlib.Path,
+    bounds: np.ndarray,
+) -> Iterator[pathlib.Path]:
+    """Yields the path of `ends-N.npz` for each part of a ply, once the file is written.
+
+    The player chooses its moves in this thread, so that it can be interrupted. Other threads
+    compute the next positions.
+    """
+    names = ply_files.PARTS, ply_files.CHILDREN, ply_files.ENDS
+    parts, children, paths = (ply_files.paths_of(ply_folder, name) for name in names)
+
+    def choose_all():
+        for number, path in enumerate(paths):
+            chosen = None
+            if not path.exists():
+                rows = np.array(ply_files.load(parts[number]))
+                if "images" not in (rows.dtype.names or ()):  # The part was explored.
+                    ply_files.load(path)  # Raises.
+                chosen = rows, choose(rows, functools.partial(line_to, number))
+            yield number, chosen
+
+    def line_to(number, row):
+        index = bounds[number : number + 1] + row
+        return ply_files.lines_to(ply_folder.parent, int(ply_folder.name), index)[0]
+
+    def make_chosen(task):
+        number, chosen = task
+        if chosen is not None:
+            rows, moves = chosen
+            after, ends = make_moves(game, symmetries, rows, moves, int(bounds[number]))
+            ply_files.save(children[number], after)
+            ply_files.save(paths[number], **ends)
+        return paths[number]
+
+    return ply_files.in_threads(make_chosen, choose_all())
+
+
+def finish(steps: Steps) -> Exploration:
+    """Returns the last step of an exploration."""
+    return collections.deque(steps, maxlen=1)[0]
+
+
+def lost_games(folder: pathlib.Path) -> Iterator[Line]:
+    """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
+    return ply_files.stored_lines(folder, "lost")
+
+
+def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
+    """Yields lines that end with a move that the player does not make in all symmetric copies.
+
+    Only `explore` with `compare` finds them.
+    """
+    return ply_files.stored_lines(folder, "unlike")

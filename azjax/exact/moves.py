@@ -1,0 +1,203 @@
+"""Lines, and the moves that exhaustive play makes after them.
+
+A line is a sequence of moves from the start of a game. After it, exhaustive play makes the move of
+the player, or every reply.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.exact.sampling import GROUPS, merge
+from azjax.games import rows as packing
+from azjax.games.base import Game, State, where
+
+Line = tuple[int, ...]  # Actions, from the start of a game.
+Act = Callable[[State], np.ndarray]
+
+_REPLAYED = 2**10  # Lines replayed per compiled call.
+_BATCH = 2**13  # Moves made per compiled call.
+_LOST = 1000  # Lost games that are stored for each part.
+
+
+def replay(game: Game, lines: Sequence[Line]) -> State:
+    """Returns the positions `[N, ...]` after lines, on the host.
+
+    Raises:
+      ValueError: if a move is illegal, or a line has more moves than the game's `max_plies`.
+    """
+    counts = np.array([len(line) for line in lines], np.int32)
+    actions = np.zeros((len(lines), game.max_plies), np.int32)
+    for row, line in enumerate(lines):
+        if len(line) > game.max_plies:
+            raise ValueError(
+                f"a line of {game.name} has {len(line)} moves: use {game.max_plies} at most"
+            )
+        actions[row, : len(line)] = line
+    states, is_legal = packing.in_batches(_play(game), (actions, counts), _REPLAYED)
+    if not is_legal.all():
+        row, ply = np.argwhere(~is_legal)[0]
+        raise ValueError(
+            f"the action {actions[row, ply]} is illegal in {game.name} after the actions "
+            f"{actions[row, :ply].tolist()}: use lines of legal actions"
+        )
+    return states
+
+
+@functools.lru_cache(maxsize=8)
+def _play(game: Game) -> Callable:
+    """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
+
+    The first `counts` actions are played; the others are ignored and count as legal.
+    """
+
+    def play(actions, count):
+        def move(state, step):
+            ply, action = step
+            is_legal = (game.legal_actions(state) & (np.arange(game.num_actions) == action)).any()
+            after = where(ply < count, game.step(state, action)[0], state)
+            return after, (ply >= count) | is_legal
+
+        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))
+
+    return jax.jit(jax.vmap(play))
+
+
+class Moves(NamedTuple):
+    """The moves to make in `N` positions.
+
+    Attributes:
+      is_player: `bool [N]`, whether the player is to move.
+      played: `bool [N, A]`, the move of the player, or every reply.
+      violations: `int [U, 2]`, symmetry violations: the index of a position, and the player's move
+        there, which it does not make in all symmetric copies.
+    """
+
+    is_player: np.ndarray
+    played: np.ndarray
+    violations: np.ndarray
+
+
+def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the players to move, `int8 [N]`, and the legal actions, `bool [N, A]`."""
+    return packing.in_batches(_inspect(game), (states,), _BATCH)
+
+
+def choose_moves(
+    game: Game,
+    act: Act,
+    seat: int,
+    symmetries: np.ndarray,
+    compare: bool,
+    rows: np.ndarray,
+    line_to: Callable[[int], Line],
+) -> Moves:
+    """Calls the player on the positions where it is to move; finds every reply in the others.
+
+    `line_to` returns the line to one of the rows, for error messages.
+    """
+    states = packing.unpack(game, rows["images"][:, 0])
+    player, played = players_and_legal(game, states)
+    has_move = played.any(axis=1)
+    if not has_move.all():
+        line = list(line_to(int(has_move.argmin())))
+        raise ValueError(
+            f"{game.name} has no legal move after the actions {line}, and is not over there: "
+            "correct its legal_actions or is_over"
+        )
+    is_player = player == seat
+    places = np.flatnonzero(is_player)
+    if not len(places):
+        return Moves(is_player, played, np.zeros((0, 2), np.int64))
+    copies = rows["images"][places, : None if compare else 1]
+    chosen = np.asarray(act(packing.unpack(game, copies.reshape(-1, copies.shape[2]))))
+    if chosen.shape != (copies.shape[0] * copies.shape[1],):
+        raise ValueError(
+            f"the player returns actions of shape {chosen.shape} for "
+            f"{copies.shape[0] * copies.shape[1]} positions: return one action for each"
+        )
+    chosen = chosen.reshape(copies.shape[:2])
+    _check_legal(played[places], chosen, symmetries, lambda row: line_to(places[row]))
+    played[places] = np.arange(game.num_actions) == chosen[:, :1]
+    numbered = np.stack([places, chosen[:, 0]], axis=1)
+    return Moves(is_player, played, numbered[~_is_symmetric(copies, chosen, symmetries)])
+
+
+def _check_legal(
+    legal: np.ndarray, chosen: np.ndarray, symmetries: np.ndarray, line_to: Callable[[int], Line]
+) -> None:
+    """Raises a `ValueError` if an action is illegal in its symmetric copy.
+
+    `chosen [N, E]` has the actions in `E` symmetric copies of each position, and `legal [N, A]` the
+    legal actions in the positions themselves; `line_to` returns the line to one of them.
+    """
+    for symmetry, actions in zip(symmetries[: chosen.shape[1]], chosen.T, strict=True):
+        legal_in_copy = legal[:, np.argsort(symmetry)]
+        is_legal = (legal_in_copy & (np.arange(len(symmetry)) == actions[:, None])).any(axis=1)
+        if not is_legal.all():
+            row = is_legal.argmin()
+            raise ValueError(
+                f"the player's action {actions[row]} is illegal after the actions "
+                f"{symmetry[list(line_to(row))].tolist()}: "
+                f"{np.flatnonzero(legal_in_copy[row]).tolist()} are legal there"
+            )
+
+
+def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
+    """Returns `bool [N]`, whether the actions are the same move in all copies of a position.
+
+    `copies [N, E, R]` are `E` symmetric copies of each position, as rows of bytes, and `actions
+    [N, E]` the actions there. If several copies of a position are equal, each of their expected
+    actions is accepted.
+    """
+    expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
+    for one, other in itertools.product(range(actions.shape[1]), repeat=2):
+        is_same = (copies[:, one] == copies[:, other]).all(axis=1)
+        is_same_move[:, one] |= is_same & (actions[:, one] == expected[:, other])
+    return np.all(is_same_move, axis=1)
+
+
+def make_moves(
+    game: Game, symmetries: np.ndarray, rows: np.ndarray, moves: Moves, offset: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Makes the moves in positions and in their symmetric copies.
+
+    Returns:
+      The rows of the next positions, and the arrays of `ends-N.npz`; see `ply_files`.
+    """
+    parents, actions = np.nonzero(moves.played)
+    before = rows["images"][parents]
+    transformed = symmetries[:, actions].T.ravel().astype(np.int32)
+    made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
+    after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
+    rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
+    signs = np.where(moves.is_player[parents], 1, -1)
+    columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
+    ended, last = parents[over], actions[over]
+    games = np.zeros((1 + GROUPS, 3))
+    np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
+    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
+    counts = np.bincount(columns, minlength=3)
+    children = rows[parents[~over]]
+    children["images"] = packing.pack(after).reshape(before.shape)[~over]
+    children["parent"], children["action"] = parents[~over] + offset, actions[~over]
+    ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
+    return merge(children), {**ends, "unlike": moves.violations + (offset, 0)}
+
+
+@functools.lru_cache(maxsize=8)
+def _inspect(game: Game) -> Callable:
+    return jax.jit(jax.vmap(lambda state: (game.player(state), game.legal_actions(state))))
+
+
+@functools.lru_cache(maxsize=8)
+def _step(game: Game) -> Callable:
+    def step(state, action):
+        after, reward = game.step(state, action)
+        return after, reward, game.is_over(after)
+
+    return jax.jit(jax.vmap(step))

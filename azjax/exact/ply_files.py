@@ -1,0 +1,247 @@
+"""The files of exhaustive play: a folder for each ply, with its positions in parts.
+
+| file                 | content                                                             |
+| -------------------- | ------------------------------------------------------------------- |
+| `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
+| `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
+| `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
+| `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
+| `starts.json`        | the line to each position of ply 0                                  |
+| `settings.json`      | the other settings that determine the positions                     |
+
+The fields of a position are `hash`, `images` (its symmetric copies, itself first), `group` (its
+sample), `games` (that lead to it), `parent` (its index in the previous ply) and `action`.
+
+The last 32 bytes of a file of arrays are a SHA-256 of its ply, its name and the bytes before them.
+Programs that read NumPy files ignore them. Every file is checked when it is first read.
+"""
+
+import collections
+import concurrent.futures
+import functools
+import hashlib
+import io
+import itertools
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.recfunctions import repack_fields
+
+from azjax._files import remove, replacing, write_json
+from azjax.exact.moves import Line, players_and_legal, replay
+from azjax.exact.sampling import make_sampler, merge
+from azjax.games import rows as packing
+from azjax.games.base import Game
+
+_WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
+_STARTS, _SETTINGS, _BOUNDS = "starts.json", "settings.json", "bounds.npy"
+PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
+_DIGEST = hashlib.sha256().digest_size
+
+
+def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
+    """Returns the folder of a ply."""
+    return folder / f"{ply:03d}"
+
+
+def load_bounds(ply_folder: pathlib.Path) -> np.ndarray:
+    """Returns the index of the first position of each part of a ply, and the number of all."""
+    return np.array(load(ply_folder / _BOUNDS))
+
+
+def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """Returns the path of one file for each part of a ply, such as `PARTS`."""
+    return [ply_folder / name.format(number) for number in range(len(load_bounds(ply_folder)) - 1)]
+
+
+def load(path: pathlib.Path) -> Any:
+    """Returns the memory-mapped array of a file, or the arrays by name.
+
+    Raises:
+      ValueError: if the file is missing or damaged.
+    """
+    if not path.is_file() or not _is_sound(path, path.stat().st_mtime_ns):
+        raise _damaged(path, path.parent.parent)
+    if path.suffix == ".npy":
+        return np.load(path, mmap_mode="r")
+    with np.load(io.BytesIO(path.read_bytes()[:-_DIGEST])) as file:
+        return dict(file)
+
+
+@functools.lru_cache(maxsize=2**20)  # A part is read once for each ply after it.
+def _is_sound(path: pathlib.Path, modified: int) -> bool:
+    content = path.read_bytes()
+    return content[-_DIGEST:] == _digest(path, content[:-_DIGEST])
+
+
+def _digest(path: pathlib.Path, content: bytes) -> bytes:
+    """Returns the digest of a file, which differs between plies and parts of equal content."""
+    return hashlib.sha256(f"{path.parent.stem}/{path.name}".encode() + content).digest()
+
+
+def _damaged(path: pathlib.Path, folder: pathlib.Path) -> ValueError:
+    return ValueError(
+        f"{path} is missing, damaged or from another version of azjax: delete the folder {folder}, "
+        "and explore again"
+    )
+
+
+def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
+    """Writes one array or several, with their digest, atomically."""
+    file = io.BytesIO()
+    np.savez(file, **arrays) if array is None else np.save(file, array)
+    content = file.getvalue()
+    with replacing(path) as temporary:
+        temporary.write_bytes(content + _digest(path, content))
+
+
+def begin(
+    game: Game,
+    folder: pathlib.Path,
+    symmetries: np.ndarray,
+    starts: Sequence[Line],
+    part_size: int,
+    settings: dict[str, Any],
+) -> None:
+    """Writes the settings, the starts and ply 0, unless they exist.
+
+    Raises:
+      ValueError: if the folder has other settings or starts, its files are damaged, or a start is
+        illegal or over.
+    """
+    lines = [tuple(map(int, line)) for line in starts]
+    listed = [list(line) for line in lines]
+    if any(folder.glob("[0-9]*")):  # A ply: the settings were written before.
+        for name, given in ((_SETTINGS, settings), (_STARTS, listed)):
+            if (stored := _read_json(folder / name)) != given:
+                raise ValueError(
+                    f"{folder / name} has the settings of another exploration, {stored}, not "
+                    f"{given}: use another folder"
+                )
+    for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
+        remove(leftover)
+    if ply_path(folder, 0).exists():
+        return
+    _, legal = players_and_legal(game, replay(game, lines))
+    if not legal.any(axis=1).all():
+        over = listed[legal.any(axis=1).argmin()]
+        raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / _SETTINGS, settings)
+    write_json(folder / _STARTS, listed)
+    rows = _first_rows(game, symmetries, lines)
+    write_ply(ply_path(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
+
+
+def _read_json(path: pathlib.Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: deeply nested.
+        raise _damaged(path, path.parent) from error
+
+
+def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> np.ndarray:
+    """Returns the rows of ply 0, with all symmetric copies of each position."""
+    played = [[tuple(symmetry[list(line)]) for line in starts] for symmetry in symmetries]
+    states = [packing.pack(replay(game, lines)) for lines in played]
+    fields: list[Any] = [("hash", np.uint64)]
+    fields += [("images", np.uint8, (len(symmetries), states[0].shape[1]))]
+    fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
+    rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
+    rows["images"] = np.stack(states, axis=1)
+    rows["games"] = 1
+    return rows
+
+
+def write_ply(
+    ply_folder: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None
+) -> None:
+    """Writes the positions of a ply, or a sample of at most `most` of them, atomically."""
+    temporary = ply_folder.with_suffix(".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    paths = _write_parts(temporary, parts)
+    whole = [np.load(path, mmap_mode="r") for path in paths]
+    if most is not None and sum(map(len, whole)) > most:
+        draw = make_sampler(whole, most, int(ply_folder.name))
+        drawn = _write_parts(temporary, (draw(np.array(part)) for part in whole))
+        for path in paths[len(drawn) :]:
+            path.unlink()
+        whole = [np.load(path, mmap_mode="r") for path in drawn]
+    save(temporary / _BOUNDS, np.cumsum([0, *map(len, whole)]))
+    temporary.rename(ply_folder)
+
+
+def _write_parts(folder: pathlib.Path, parts: Iterable[np.ndarray]) -> list[pathlib.Path]:
+    """Writes the parts that have positions; returns their paths."""
+    paths = []
+    for part in (part for part in parts if len(part)):
+        paths.append(folder / PARTS.format(len(paths)))
+        save(paths[-1], part)  # Mappings of a replaced file stay valid.
+    return paths
+
+
+def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
+    """Writes the next ply from the children of this one, and reduces this one to its moves."""
+    here = ply_path(folder, ply)
+    children = [load(path) for path in paths_of(here, CHILDREN)]
+    count = -(-sum(map(len, children)) // part_size)
+    bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are uniform.
+    cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
+    pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
+    buckets = [*zip(*pieces, strict=True)]
+    merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
+    for path in paths_of(here, PARTS):
+        save(path, repack_fields(np.array(load(path))[["parent", "action"]]))
+    write_ply(ply_path(folder, ply + 1), merged, most)
+
+
+def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
+    """Yields the results of a function in order, computed in threads.
+
+    NumPy and XLA release the global interpreter lock in large computations.
+    """
+    with concurrent.futures.ThreadPoolExecutor(_WORKERS) as pool:
+        waiting = collections.deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) == _WORKERS:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
+
+
+def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
+    """Returns the lines to the positions of a ply that have the given indices `[N]`."""
+    actions = np.zeros((len(indices), ply), np.int32)
+    for earlier in range(ply, 0, -1):
+        here = ply_path(folder, earlier)
+        paths, bounds = paths_of(here, PARTS), load_bounds(here)
+        numbers = np.searchsorted(bounds, indices, side="right") - 1
+        parents = np.zeros_like(indices)
+        for number in np.unique(numbers):
+            is_here = numbers == number
+            rows = load(paths[number])[indices[is_here] - bounds[number]]
+            actions[is_here, earlier - 1], parents[is_here] = rows["action"], rows["parent"]
+        indices = parents
+    starts = _read_json(folder / _STARTS)
+    return [
+        (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
+    ]
+
+
+def stored_lines(folder: pathlib.Path, kind: str) -> Iterator[Line]:
+    """Yields the lines of one array of `ends-N.npz`, ply by ply."""
+    for ply in itertools.count():
+        here = ply_path(folder, ply)
+        if not here.exists():
+            return
+        moves = [np.zeros((0, 2), np.int64)]
+        moves += [load(path)[kind] for path in paths_of(here, ENDS) if path.exists()]
+        parents, last = np.concatenate(moves).T
+        before = lines_to(folder, ply, parents) if len(parents) else []
+        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

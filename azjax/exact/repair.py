@@ -1,0 +1,205 @@
+"""Repair of a player that loses games: better moves in single positions.
+
+The last move of the player in a lost game is refuted: the opponent's reply wins. If every move in a
+position is refuted, the position is lost, and the player's move before it is refuted as well. All
+this follows from the rules. A search longer than the player's then selects a position in the game
+and another move in it. These moves go into an override table. The games that follow from them are
+explored and repaired in turn, and finally all games are explored again. Only that exploration
+proves the result; the search may be wrong.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.exact.moves import Line, replay
+from azjax.exact.overrides import OverrideTable
+from azjax.games import rows as packing
+from azjax.games.base import Game, State
+from azjax.networks.orientation import symmetries_of
+from azjax.players import Decision
+
+_CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.
+
+
+@dataclasses.dataclass(eq=False)
+class Analysis:
+    """The result of a search in one position, corrected by lost games.
+
+    Attributes:
+      legal: `bool [A]`.
+      expected: `float [A]`, the value of each move for the player; -1 if it was not searched.
+      refuted: `bool [A]`, the moves that lose against some line of play.
+      chosen: the move that the search chose.
+    """
+
+    legal: np.ndarray
+    expected: np.ndarray
+    refuted: np.ndarray
+    chosen: int
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether every move is refuted."""
+        return not (self.legal & ~self.refuted).any()
+
+    @property
+    def value(self) -> float:
+        """The expected value of the best move."""
+        return self.expected[self.legal].max()
+
+    @property
+    def best(self) -> int:
+        """The move to play: the chosen one, unless it is refuted or another is clearly better."""
+        left = np.where(self.legal & ~self.refuted, self.expected, -np.inf)
+        is_right = not self.refuted[self.chosen] and left.max() <= left[self.chosen] + _CLEARLY
+        return self.chosen if is_right or self.is_lost else int(left.argmax())
+
+    def update(self, action: int, value: float, is_lost: bool) -> None:
+        """Lowers the value of a move to that of a position which an opponent can reach after it."""
+        self.expected[action] = min(self.expected[action], value)
+        self.refuted[action] |= is_lost
+
+
+Analyze = Callable[[State], list[Analysis]]
+
+
+def make_analyze(game: Game, decide: Callable[[State], Decision], table: OverrideTable) -> Analyze:
+    """Builds `states [N, ...] -> N analyses` on the host, with one analysis for each position.
+
+    They come from the search `decide` and from the refuted moves of the table.
+    """
+    refuted = dict(zip(_keys(table.states), table.refuted, strict=True))
+    nothing = np.zeros(game.num_actions, bool)
+    memory: dict[bytes, Analysis] = {}
+
+    def analyze(states):
+        keys = _keys(states)
+        new = {key: row for row, key in enumerate(keys) if key not in memory}
+        if new:
+            searched = _rows(states, np.array([*new.values()]))
+            decision = decide(searched)
+            visits, values = np.asarray(decision.visit_counts), np.asarray(decision.q_values)
+            legal = np.asarray(jax.vmap(game.legal_actions)(searched))
+            for row, key in enumerate(new):
+                losing = refuted.get(key, nothing).copy()
+                expected = np.where((visits[row] > 0) & ~losing, values[row], -1.0)
+                memory[key] = Analysis(legal[row], expected, losing, int(decision.action[row]))
+        return [memory[key] for key in keys]
+
+    return analyze
+
+
+class Repaired(NamedTuple):
+    """The result of a repair.
+
+    Attributes:
+      table: the table with better moves.
+      starts: a line to each position with a new move, for `exhaustive.explore` to start from.
+    """
+
+    table: OverrideTable
+    starts: list[Line]
+
+
+def repair_games(
+    game: Game,
+    table: OverrideTable,
+    games: Sequence[Line],
+    seat: int,
+    analyze: Analyze,
+    symmetric: bool,
+) -> Repaired:
+    """Adds moves to a table, at most one for each lost game.
+
+    Args:
+      game: the rules.
+      table: the moves so far.
+      games: lost games of the player with this table, from `exhaustive.lost_games`.
+      seat: the seat of the player, 0 or 1.
+      analyze: from `make_analyze`, with a longer search; its analyses are updated.
+      symmetric: whether the player is equivariant, as in `exhaustive.explore`.
+    """
+    lines = sorted({line[:ply] for line in games for ply in range(len(line))})
+    states = replay(game, lines)
+    rows = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
+    lines = [lines[row] for row in rows]
+    analyses = dict(zip(lines, analyze(_rows(states, rows)), strict=True))
+    starts: dict[Analysis, Line] = {}
+    for line in games:
+        played = [(analyses[line[:ply]], ply) for ply in range(len(line)) if line[:ply] in analyses]
+        value, is_lost = -1.0, True
+        for analysis, ply in reversed(played):
+            analysis.update(line[ply], value, is_lost)
+            value, is_lost = analysis.value, analysis.is_lost
+        played = list(itertools.takewhile(lambda each: not each[0].is_lost, played))
+        if played and not any(analysis in starts for analysis, _ in played):
+            analysis, ply = _find_mistake(line, played)
+            starts[analysis] = line[:ply]
+    changed = {
+        analysis: line
+        for line, analysis in analyses.items()
+        if analysis in starts or analysis.refuted.any()
+    }
+    moves = [analysis.best for analysis in changed]
+    refuted = [analysis.refuted for analysis in changed]
+    symmetries = symmetries_of(game, symmetric).actions
+    table = _add(game, table, [*changed.values()], moves, refuted, symmetries)
+    return Repaired(table, [line for analysis, line in starts.items() if not analysis.is_lost])
+
+
+def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analysis, int]:
+    """Finds the last ply where another move is clearly better, or the one with the largest gain."""
+    most, mistake = -1.0, played[-1]
+    for analysis, ply in reversed(played):
+        gain = analysis.expected[analysis.best] - analysis.expected[line[ply]]
+        if analysis.best != line[ply] and gain > most:
+            most, mistake = gain, (analysis, ply)
+        if most > _CLEARLY:
+            break
+    return mistake
+
+
+def make_symmetric(game: Game, table: OverrideTable, games: Sequence[Line]) -> Repaired:
+    """Adds the last move of each line to a table, in all symmetric copies of the position.
+
+    `games` are one or more lines from `exhaustive.symmetry_violations`.
+    """
+    lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
+    nothing = [np.zeros(game.num_actions, bool)] * len(games)
+    table = _add(game, table, lines, moves, nothing, symmetries_of(game, True).actions)
+    return Repaired(table, lines)
+
+
+def _add(
+    game: Game,
+    table: OverrideTable,
+    lines: list[Line],
+    moves: list[int],
+    refuted: list[np.ndarray],
+    symmetries: np.ndarray,
+) -> OverrideTable:
+    """Adds the moves and refuted moves after lines to a table; new moves replace old ones."""
+    if not lines:
+        return table
+    played = [tuple(symmetry[[*line]]) for symmetry in symmetries for line in lines]
+    states = [replay(game, played), table.states]
+    actions = np.concatenate([*symmetries[:, moves], table.actions]).astype(np.int32)
+    losing = [*(np.stack(refuted)[:, np.argsort(each)] for each in symmetries), table.refuted]
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
+    first, which = packing.distinct(packing.pack(states))
+    union = np.zeros((len(first), game.num_actions), bool)
+    np.logical_or.at(union, which, np.concatenate(losing))
+    return OverrideTable(_rows(states, first), actions[first], union, table.rounds)
+
+
+def _keys(states: State) -> list[bytes]:
+    return [row.tobytes() for row in packing.pack(states)]
+
+
+def _rows(states: State, which: np.ndarray) -> State:
+    return jax.tree.map(lambda leaf: leaf[which], states)

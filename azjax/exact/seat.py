@@ -1,0 +1,251 @@
+"""Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
+
+import hashlib
+import pathlib
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax._files import Path, remove
+from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_act, make_agent, make_decide
+from azjax.exact.exhaustive import Watch, finish
+from azjax.exact.moves import Line
+from azjax.exact.overrides import (
+    TABLE_SUFFIX,
+    OverrideTable,
+    empty_table,
+    load_table,
+    override_agent,
+    save_table,
+    table_path,
+)
+from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
+from azjax.exact.sampling import GROUPS
+from azjax.players import Agent
+from azjax.runs import lock
+from azjax.runs.directory import check_links
+from azjax.runs.player import Player
+
+Seat = Literal["first", "second"]
+SEATS = {"first": 0, "second": 1}
+_Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
+_Most = Annotated[int, Range(GROUPS)]
+_SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
+_GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
+_PATIENCE = 8  # Repairs until the search becomes twice as long.
+
+
+class SeatProof(NamedTuple):
+    """The result of exhaustive play in one seat.
+
+    Attributes:
+      exploration: the explored positions and the ends of the games.
+      folder: the files of the exploration.
+      symmetric: whether symmetric copies of a position were explored once.
+      decided: positions decided in this call; earlier calls may have decided others.
+      seconds: the time of this call.
+      table: the moves that override those of the network or its search.
+    """
+
+    exploration: exhaustive.Exploration
+    folder: pathlib.Path
+    symmetric: bool
+    decided: int
+    seconds: float
+    table: OverrideTable
+
+    @property
+    def lost(self) -> int:
+        """The number of lost ends: moves that end a game with a loss."""
+        return int(self.exploration.ends.moves[2])
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether all games were explored and none is lost."""
+        last = self.exploration
+        return not (last.sampled or last.breaks_symmetry or self.lost)
+
+
+def repair(
+    player: Player,
+    seat: Seat = "first",
+    rounds: int = 12,
+    run_dir: Path | None = None,
+    **settings: Any,
+) -> SeatProof:
+    """Plays a player against every reply, and overrides moves until no game is lost.
+
+    It stops after at most `rounds` rounds, even if games are still lost. The network does not
+    change. The result contains the override table; `is_proof` is true if all games of the player
+    with this table were explored and none is lost. The arguments are those of `prove_seat`.
+    """
+    return prove_seat(player, seat, run_dir, rounds=rounds, **settings)
+
+
+def prove_seat(
+    player: Player,
+    seat: Seat,
+    run_dir: Path | None = None,
+    *,
+    simulations: int = 0,
+    most: int | None = None,
+    rounds: int = 0,
+    watch: Watch = finish,
+    notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
+) -> SeatProof:
+    """Plays a player against every reply; with `rounds`, also repairs moves that lose.
+
+    The network does not change; better moves go into an override table. All results are stored in
+    the run directory, so an interrupted call resumes.
+
+    Args:
+      player: the trained player.
+      seat: whether the player moves first or second.
+      run_dir: the folder for the files; by default the run directory of the player.
+      simulations: simulations of its search; 0 for the network alone.
+      most: maximum number of positions per ply, see `exhaustive.explore`; None for all.
+      rounds: maximum number of repair rounds, including those of earlier calls. With 0, nothing is
+        repaired, and the override table of earlier calls is not used.
+      watch: consumes the steps of each exploration and returns the last one.
+      notify: called after each round with its result and the next override table.
+
+    Raises:
+      CheckpointError: if another program explores the same player.
+      ValueError: if an argument is out of range, a file cannot be read, the search is random, or
+        there is no folder.
+    """
+    checked("player", player, Player)
+    seat = checked("seat", seat, Seat)
+    simulations = checked("simulations", simulations, _Simulations)
+    most = checked("most", most, _Most | None)
+    rounds = checked("rounds", rounds, Count)
+    run_dir = player.run_dir if run_dir is None else run_dir
+    if run_dir is None:
+        raise ValueError("run_dir is None, and the player has none: name a folder")
+    path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
+    check_links(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    games = _Games(player, SEATS[seat], simulations, path, watch)
+    with lock.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
+        table = empty_table(player.game)
+        if rounds and path.exists():
+            table = load_table(path, player.game)
+        while True:
+            is_last = table.rounds >= rounds
+            proof = games.explore(table, most, is_last)
+            if is_last or not (proof.lost or proof.exploration.breaks_symmetry):
+                return proof
+            better, starts = games.improve(proof)
+            better = better._replace(rounds=table.rounds + 1)
+            save_table(path, better)
+            notify(proof, better)
+            if not starts:
+                return proof  # Every first move is refuted: these games cannot be saved.
+            table = better
+
+
+def _digest(player: Player, table: OverrideTable) -> str:
+    """Returns a digest of the network, the search and all overrides, for the names of folders."""
+    network = player.parts.network
+    settings = player.game.name, network.encoding, network.symmetric, player.parts.search
+    digest = hashlib.sha256(repr(settings).encode())
+    moves = player.overrides, table.states, table.actions
+    for leaf in jax.tree.leaves((player.params, *moves)):
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+class _Games(NamedTuple):
+    """The games of a player in one seat, 0 or 1; `path` is that of its override table."""
+
+    player: Player
+    seat: int
+    simulations: int
+    path: pathlib.Path
+    watch: Watch
+
+    @property
+    def name(self) -> str:
+        """The start of the names of all files and folders of these games."""
+        return self.path.name.removesuffix(TABLE_SUFFIX)
+
+    def explore(self, table: OverrideTable, most: int | None, is_last: bool) -> SeatProof:
+        """Plays the player with an override table against every reply.
+
+        If the network is equivariant, symmetric copies of a position are explored once. This is not
+        yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
+        the moves in all copies are compared. The next round repairs the differences; in the last
+        round all copies are explored instead. A network with exact sums needs no comparison if it
+        plays without a search and without a table: its moves are then exactly symmetric.
+        """
+        game, agent = self.player.game, make_agent(self.player, self.simulations)
+        name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)
+        prefix = f"{name}-{digest}"
+        if len(table.actions):
+            agent = override_agent(game, agent, table)
+            prefix = f"{name}-overrides-{digest}"
+            for folder in self.path.parent.glob(f"{name}-overrides-*"):
+                if not folder.name.startswith(prefix):
+                    remove(folder)  # The exploration of an earlier table.
+        decide, started, decided = make_act(agent), time.monotonic(), 0
+        network = self.player.parts.network
+        symmetric = network.symmetric
+        is_exact = network.exact and not self.simulations and not len(table.actions)
+
+        def act(states):
+            nonlocal decided
+            decided += len(jax.tree.leaves(states)[0])
+            return decide(states)
+
+        def explore(kind, **settings):
+            folder = self.path.parent / f"{prefix}{kind}"
+            return folder, self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
+
+        folder, last = explore("", most=most, symmetric=symmetric)
+        if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:
+            folder, last = explore("-compared", symmetric=True, compare=True)
+            if last.breaks_symmetry and is_last:
+                (folder, last), symmetric = explore("-copies"), False
+        return SeatProof(last, folder, symmetric, decided, time.monotonic() - started, table)
+
+    def improve(self, proof: SeatProof) -> Repaired:
+        """Repairs the lost games of an exploration, and then those that follow from the repair.
+
+        If no game is lost, it makes the moves equal in all symmetric copies of a position. The
+        table is saved after each repair, so its moves survive an interruption.
+        """
+        game, table = self.player.game, proof.table
+        lost = list(exhaustive.lost_games(proof.folder))
+        if not lost:
+            return make_symmetric(game, table, list(exhaustive.symmetry_violations(proof.folder)))
+        agent, analyze = make_agent(self.player, self.simulations), None
+        starts: list[Line] = []
+        for generation in range(_GENERATIONS):
+            if analyze is None or generation % _PATIENCE == 0:
+                decide = make_decide(self._searcher(table.rounds + generation // _PATIENCE))
+                analyze = make_analyze(game, decide, table)
+            table, starts = repair_games(game, table, lost, self.seat, analyze, proof.symmetric)
+            save_table(self.path, table)
+            if not starts:
+                break
+            act = make_act(override_agent(game, agent, table))
+            settings = {"symmetric": proof.symmetric, "starts": starts}
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = pathlib.Path(temporary, "lines")
+                self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
+                lost = list(exhaustive.lost_games(folder))
+            if not lost:
+                break
+        return Repaired(table, starts)
+
+    def _searcher(self, doublings: int) -> Agent:
+        """Returns the player with a longer search, for better moves."""
+        shortest = max(16 * self.simulations, _SHORTEST)
+        return make_agent(self.player, min(shortest * 2**doublings, _LONGEST))

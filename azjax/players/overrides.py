@@ -1,0 +1,116 @@
+"""Overrides: moves that replace those of a player in single positions.
+
+Here, a position and its symmetric copies have one entry, for the canonical orientation of the
+planes that the network sees. `exact/overrides.py` has tables with an entry for every state.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Game, State
+from azjax.games.hashing import contents, make_index
+from azjax.networks.base import observed_planes
+from azjax.networks.orientation import orient, symmetries_of
+from azjax.players.agent import Agent
+
+# `states [B, ...] -> (rows, actions)`, both `int32 [B]`: the number of the override of each state,
+# or -1 if it has none, and its move, which has no meaning without an override.
+Lookup = Callable[[State], tuple[jax.Array, jax.Array]]
+
+
+class Overrides(NamedTuple):
+    """Moves to play in certain positions and in their symmetric copies.
+
+    Attributes:
+      planes: `uint8 [K, ceil(H * W * C / 8)]`, the bits of the boolean planes in canonical
+        orientation, packed as `np.packbits` does.
+      actions: `uint8 [K]`, the move in that orientation.
+    """
+
+    planes: np.ndarray
+    actions: np.ndarray
+
+
+def oriented_overrides(game: Game, encoding: str, states: State, actions: np.ndarray) -> Overrides:
+    """Makes overrides from positions `[K, ...]` and moves `[K]`; symmetric copies become one entry.
+
+    Raises:
+      ValueError: if two copies of a position have moves that are not copies of each other.
+    """
+    symmetries = symmetries_of(game)
+    found = orient(symmetries.cells, _observe(game, encoding, states))
+    moved = np.argsort(symmetries.actions, axis=1)[:, np.asarray(actions)].T  # Turned, [K, G].
+    options = np.where(np.asarray(found.is_smallest), moved, game.num_actions)
+    table = np.packbits(np.asarray(found.planes), axis=1)
+    planes, which = np.unique(table, axis=0, return_inverse=True)
+    chosen = np.full(len(planes), game.num_actions)
+    np.minimum.at(chosen, which, options.min(axis=1))
+    if not (options == chosen[which, None]).any(axis=1).all():
+        raise ValueError("symmetric copies of a position have different moves: make them equal")
+    return Overrides(planes, chosen.astype(np.uint8))
+
+
+def join(earlier: Overrides, later: Overrides) -> Overrides:
+    """Returns all overrides of both; where both have one, the later one."""
+    planes = np.concatenate((later.planes, earlier.planes))
+    actions = np.concatenate((later.actions, earlier.actions))
+    planes, rows = np.unique(planes, axis=0, return_index=True)
+    return Overrides(planes, actions[rows])
+
+
+def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
+    """Builds a lookup whose rows are the same for symmetric copies of a position."""
+    symmetries = symmetries_of(game)
+    size = np.prod(observed_planes(game, encoding).shape)
+    table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
+    find, actions = make_find(game, table), jnp.asarray(overrides.actions)
+
+    def lookup(states):
+        found = orient(symmetries.cells, _observe(game, encoding, states))
+        row = find(found.planes)
+        turned = jnp.argmax(found.is_smallest, axis=1)
+        action = jnp.asarray(symmetries.actions)[turned, actions[row]]
+        return row, action.astype(jnp.int32)
+
+    return lookup
+
+
+def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
+    """Builds `keys [B, ...] -> rows int32 [B]`, where each is `listed [K, ...]`; -1 if it is not.
+
+    Raises:
+      ValueError: if the keys cannot be hashed; see `make_index`.
+    """
+    index, rows = make_index(game, listed), contents(listed, axes=1)
+
+    def find(keys):
+        row = index(keys)
+        return jnp.where(jnp.all(contents(keys, axes=1) == rows[row], axis=1), row, -1)
+
+    return find
+
+
+def with_overrides(agent: Agent, lookup: Lookup, name: str) -> Agent:
+    """Returns an agent that plays the overrides, and in all other positions as before.
+
+    Values and other estimates stay those of the agent.
+    """
+
+    def act(params, key, states):
+        decision = agent.act(params, key, states)
+        row, action = lookup(states)
+        only = jax.nn.one_hot(action, decision.weights.shape[1])
+        return decision._replace(
+            action=jnp.where(row >= 0, action, decision.action),
+            weights=jnp.where((row >= 0)[:, None], only, decision.weights),
+        )
+
+    return agent._replace(name=name, act=act)
+
+
+def _observe(game: Game, encoding: str, states: State) -> jax.Array:
+    return jax.vmap(lambda state: game.observe(state, encoding))(states)

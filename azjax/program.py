@@ -1,0 +1,468 @@
+"""Training in a run directory as one function, with verification, checkpoints and a report.
+
+The name `azjax.train` is that of the function, so this module cannot have it.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import pathlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from azjax import _files as files
+from azjax import _processes as processes
+from azjax import runs, training
+from azjax._commands import write_note
+from azjax._settings import did_you_mean, list_changes
+from azjax.callbacks import (
+    Checkpoints,
+    Interrupts,
+    Note,
+    Output,
+    Report,
+    Sink,
+    Snapshots,
+    make_player,
+)
+from azjax.games.base import Game
+from azjax.proof import certificate as certificates
+from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
+from azjax.runs import checkpoint, lock, presets
+from azjax.runs.config import Config, count_devices, fit_devices, is_custom, make_parts
+from azjax.runs.plan import SMOKE, Plan
+from azjax.runs.player import Player
+from azjax.runs.strength import Strength
+from azjax.training import Parts, memory, metrics
+from azjax.training.loop import Callback, Loop, check_callbacks
+
+_IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
+_SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
+
+
+@dataclasses.dataclass
+class Run:
+    """A training run in its directory, from `open_run`, and its results.
+
+    Attributes:
+      config: the settings.
+      plan: when to stop and what to save.
+      goal: the goal that `plan.until` selects for this game.
+      run_dir: the run directory.
+      loop: the training loop, with the state to start from.
+      needs: the memory that training needs on each device.
+      num_devices: the number of devices that train.
+      verification: verifies every position; None if the game cannot be enumerated.
+      evaluation: evaluates on labelled positions; None if the game has none.
+      certification: writes the certificate; set by `train`.
+      report: writes the report; set by `train`.
+    """
+
+    config: Config
+    plan: Plan
+    goal: certificates.Goal
+    run_dir: pathlib.Path
+    loop: Loop
+    needs: memory.Estimate
+    num_devices: int
+    verification: Verification | None
+    evaluation: LabelledEvaluation | None
+    certification: Certification | None = None
+    report: Report | None = None
+
+    @property
+    def player(self) -> Player:
+        """The averaged network."""
+        return make_player(self.loop)
+
+    @property
+    def certificate(self) -> certificates.Certificate | None:
+        """The certificate of the last network, or None if that network was not verified."""
+        return self.certification and self.certification.certificate
+
+    @property
+    def reached(self) -> bool:
+        """Whether the goal is reached; true for a run without a goal."""
+        proved = self.certification is not None and self.certification.reached
+        return self.goal == "never" or proved
+
+    @property
+    def metrics(self) -> list[dict]:
+        """The record of each iteration, from `metrics.jsonl`."""
+        return metrics.read_records(self.run_dir / "metrics.jsonl")
+
+    def train(
+        self,
+        callbacks: Sequence[Callback] = (),
+        displays: Sequence[Callback] = (),
+        show: Callable[[certificates.Certificate], None] = lambda certificate: None,
+        progress: Callable[[], Any] = contextlib.nullcontext,
+        announce: Note = lambda sentence: None,
+    ) -> None:
+        """Trains until the goal or the last iteration, with all callbacks of a run.
+
+        Args:
+          callbacks: custom callbacks. The metrics that they add are written and displayed.
+          displays: callbacks that display the complete records.
+          show: called with the certificate after it is written.
+          progress: makes a context manager that shows the progress of the report; see `Report`.
+          announce: called with sentences on what takes a while after the last iteration.
+
+        Raises:
+          ValueError: if `callbacks` has anything but callbacks.
+          FloatingPointError: if a metric is NaN or infinite.
+          KeyboardInterrupt: if a callback set `interrupted`, after everything is saved.
+        """
+        check_callbacks(callbacks)
+        verification, path = self.verification, self.run_dir / "metrics.jsonl"
+        verifies_all = verification is None or verification.every == 1
+        start, plan = self.loop.iteration, self.plan
+        listed: list[Callback | None] = [verification, self.evaluation]
+        if verification is not None:
+            listed.append(Snapshots(verification, self.loop.parts, self.run_dir, _note))
+            certificate = self.run_dir / "certificate.json"
+            self.certification = Certification(
+                verification, self.goal, self.config.seed, certificate, show, announce
+            )
+        if every := plan.strength_every:
+            games, folder = plan.strength_games, self.run_dir / "strength"
+            listed.append(Strength(self.loop.parts, every, games, self.config.seed, folder))
+        listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
+        checkpoints = Checkpoints(
+            self.run_dir,
+            plan.checkpoint_every,
+            plan.keep_checkpoints,
+            lambda record: metrics.rank(record, verifies_all),
+        )
+        listed += [self.certification, checkpoints]
+        if plan.report:
+            settings: dict[str, Any] = _SMOKE if plan.smoke else {}
+            solution = verification and verification.solution
+            self.report = Report(self.run_dir, solution, progress, announce, **settings)
+            listed.append(self.report)
+        self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
+        self.loop.run()
+
+
+def train(
+    what: str | Game | Config | Parts = "tic_tac_toe",
+    run_dir: files.Path | None = None,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+    display: bool = True,
+    **plan: Any,
+) -> Run:
+    """Trains in a run directory, as the program `azjax train` does.
+
+    On CPUs, the program makes each core a JAX device; this function uses the devices that JAX has.
+
+    Args:
+      what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
+        a `Config`; or custom `Parts`.
+      run_dir: the run directory; by default the first free one in `runs/`.
+      seed: the seed of every random draw; not used with a `Config`, which contains a seed.
+      resume: whether to resume the run in this directory. The run keeps its settings and, except
+        for the given fields, its plan.
+      callbacks: custom callbacks. The metrics that they add are written and displayed.
+      display: whether to print a line for each iteration, and on stderr what follows the last one.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
+        needs the name of a game or a `Game`; `cpu_devices` is for the program only.
+
+    Returns:
+      The run, with its `player`, `certificate`, `metrics` and `run_dir`.
+
+    Raises:
+      ValueError: if settings contradict each other or do not fit the machine, a resumed run has
+        another game or other parts, or `callbacks` has anything but callbacks.
+      runs.CheckpointError: if the run directory cannot be used.
+      FloatingPointError: if a metric is NaN or infinite.
+      KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
+        the iteration is finished and saved first.
+
+    Example:
+      >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
+      >>> run.certificate.perfect  # doctest: +SKIP
+      True
+    """
+    _check_plan(plan, what, resume)
+    check_callbacks(callbacks)
+    config, whole = _choose_settings(what, seed, plan)
+    path = None if run_dir is None else pathlib.Path(run_dir)
+    if resume:
+        if path is None:
+            raise ValueError("run_dir is None: name the run to resume")
+        config, whole = _read_settings(path, what, config, plan)
+    game = what if isinstance(what, Game) else None
+    parts = what if isinstance(what, Parts) else make_parts(config, game)
+    shown: list[Callback] = [Output(lambda loop: metrics.Plain(sys.stdout))] if display else []
+    if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
+        shown.append(Interrupts())
+    with open_run(config, parts, Plan(**whole), path, resume=resume) as run:
+        run.train(callbacks, shown, announce=write_note if display else lambda sentence: None)
+    return run
+
+
+def _check_plan(plan: dict[str, Any], what: Any, resume: bool) -> None:
+    """Raises a ValueError for fields that `Plan` does not have, or that would have no effect."""
+    known = [field.name for field in dataclasses.fields(Plan) if field.name != "cpu_devices"]
+    if "cpu_devices" in plan:
+        raise ValueError(
+            "cpu_devices is an option of `azjax train`: in Python, call "
+            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
+        )
+    for name in plan.keys() - {*known}:
+        meant = did_you_mean(name, known)
+        raise ValueError(f"unknown setting {name!r}: use one of {', '.join(known)}{meant}")
+    for name in plan.keys() & {"preset", "smoke"}:
+        if resume:
+            raise ValueError(f"a resumed run keeps its settings: leave {name} out")
+        if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
+            kind = type(what).__name__
+            raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
+
+
+def _choose_settings(what: Any, seed: int, plan: dict[str, Any]) -> tuple[Config, dict[str, Any]]:
+    """Returns the settings and the whole plan of a new run."""
+    if isinstance(what, Parts):
+        return Config(game=what.game.name, seed=seed, parts=_IN_PYTHON), plan
+    if not isinstance(what, str | Game | Config):
+        raise ValueError(
+            f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
+            "Config or Parts"
+        )
+    custom = what if isinstance(what, Game) else None
+    if isinstance(what, Config):
+        config = what
+    else:
+        name = what if isinstance(what, str) else what.name
+        plan = {"preset": presets.name_for(name, custom), **plan}
+        config = dataclasses.replace(presets.get(plan["preset"]), game=name, seed=seed)
+    if plan.get("smoke"):
+        config, plan = presets.smoke(config), SMOKE | plan
+    if custom is not None:
+        config = presets.fit(config, custom)
+        config = dataclasses.replace(config, game=f"{_IN_PYTHON}:{custom.name}")
+    return config, plan
+
+
+def _read_settings(
+    run_dir: pathlib.Path, what: Any, given: Config, changes: dict[str, Any]
+) -> tuple[Config, dict[str, Any]]:
+    """Returns the settings and the plan of a run to resume; checks that it is of the same game."""
+    config = runs.read_config(run_dir)
+    saved = dataclasses.asdict(runs.read_settings(run_dir / "plan.json", Plan))
+    is_given = isinstance(what, Game | Parts)
+    if is_given != (bool(config.parts) or is_custom(config.game)):
+        known = f"{config.game}" if is_given else "a custom game or custom parts"
+        raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
+    if not is_given and given.game != config.game:
+        raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
+    return config, saved | changes
+
+
+@contextlib.contextmanager
+def open_run(
+    config: Config,
+    parts: Parts,
+    plan: Plan,
+    run_dir: pathlib.Path | None = None,
+    *,
+    resume: bool = False,
+    keep: Collection[str] = (),
+    started: float | None = None,
+) -> Iterator[Run]:
+    """Makes a run ready to train; locks its directory until the `with` block ends.
+
+    The directory of a new run is created last, so that a run that fails here leaves nothing behind.
+
+    Args:
+      config: the settings.
+      parts: the parts that these settings make, or custom ones if `config.parts` names them.
+      plan: when to stop and what to save.
+      run_dir: the run directory; by default the first free one in `runs/`.
+      resume: whether to resume the run in this directory.
+      keep: names of settings that the number of devices must not change; see `fit_devices`.
+      started: the `time.monotonic()` from which seconds count; now, by default.
+
+    Raises:
+      ValueError: if settings contradict each other or do not fit the machine.
+      runs.CheckpointError: if the run directory cannot be used.
+    """
+    started = time.monotonic() if started is None else started
+    with contextlib.ExitStack() as held:
+
+        def hold(run_dir: pathlib.Path) -> None:
+            processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
+
+        gc.disable()  # The collector would scan the many small objects of tracing again and again.
+        try:
+            lock.check_supported()
+            processes.check_devices()
+            _check_same(config, plan, run_dir, resume)
+            config, parts, mesh = _fit(config, parts, resume, keep)
+            goal = _choose_goal(plan, parts.game)
+            numbered = run_dir is None
+            run_dir = name_runs(config, plan) if run_dir is None else run_dir
+            state, seconds = None, 0.0
+            if resume:
+                hold(run_dir)
+                state, seconds = _restore(run_dir, parts, mesh)
+            else:
+                free: pathlib.Path = run_dir
+                processes.in_first(lambda: runs.check_free(free, numbered=numbered))
+            state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
+            needs = memory.estimate(parts, mesh, step)
+            memory.check_fits(needs)
+            if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
+                plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
+            content = dataclasses.asdict(plan)
+            if resume:
+                processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
+            else:
+                run_dir = runs.create_run(run_dir, config, content, numbered=numbered)
+                hold(run_dir)
+            evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
+            loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
+            run = Run(config, plan, goal, run_dir, loop, needs, mesh.size, verification, evaluation)
+        finally:
+            gc.enable()
+        yield run
+
+
+def _note(sentence: str) -> None:
+    """Prints a sentence in one of the processes."""
+    if jax.process_index() == 0:
+        write_note(sentence)
+
+
+def _check_same(config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool) -> None:
+    """Raises a ValueError if the processes were not started with the same options and code."""
+    if jax.process_count() == 1:
+        return
+    package = pathlib.Path(__file__).parent
+    code = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
+    settings = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    processes.check_same(
+        {
+            "the version of jax": jax.__version__,
+            "the code of azjax": code,
+            "run_dir": run_dir,
+            "resume": resume,
+            **settings,
+            **dataclasses.asdict(plan),
+        }
+    )
+
+
+def _fit(
+    config: Config, parts: Parts, resume: bool, keep: Collection[str]
+) -> tuple[Config, Parts, Mesh]:
+    """Chooses the devices, fits the settings to them, and checks the parts and their memory."""
+    fixed = resume or bool(config.parts)  # Neither settings nor shards may change.
+    mesh = _make_mesh(parts.replay.shards, fixed)
+    fitted = config if fixed else fit_devices(config, mesh.size, keep)
+    if fitted != config:
+        parts = make_parts(fitted, parts.game, parts.network)
+    training.check_parts(parts, mesh.size)
+    memory.check_fits(memory.estimate(parts, mesh))
+    if changes := list_changes(config, fitted):
+        listed = ", ".join(f"{name} {new} instead of {old}" for name, old, new in changes)
+        _note(f"{mesh.size} devices: {listed}")
+    return fitted, parts, mesh
+
+
+def _make_mesh(shards: int, fixed: bool) -> Mesh:
+    """Returns a mesh of all devices; if `fixed`, of the largest number that divides the shards.
+
+    With several processes, the mesh always has all devices: a smaller one could leave out all
+    devices of a process.
+    """
+    devices = jax.devices()
+    if fixed and jax.process_count() == 1:
+        number = count_devices(shards, len(devices))
+        if number < len(devices):
+            _note(
+                f"{number} of {len(devices)} devices are used: no larger number of devices divides "
+                f"the {shards} shards of the run's replay buffer"
+            )
+        devices = devices[:number]
+    return training.make_mesh(devices)
+
+
+def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
+    if plan.until == "auto":
+        return "perfect" if game.enumerable else "never"
+    if plan.until != "never" and not game.enumerable:
+        raise ValueError(
+            f'{game.name} has too many positions to enumerate, so `until="{plan.until}"` '
+            'cannot be proved: use `until="never"` with `max_iterations`'
+        )
+    return plan.until
+
+
+def name_runs(config: Config, plan: Plan) -> pathlib.Path:
+    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
+    place, _, detail = config.game.partition(":")
+    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
+    if not is_custom(config.game) and detail:
+        game = f"{game}-{detail}"
+    return pathlib.Path("runs", "-".join(dict.fromkeys([game, plan.preset])))
+
+
+def _compile(
+    config: Config,
+    parts: Parts,
+    mesh: Mesh,
+    examine_every: int,
+    state: training.TrainState | None,
+) -> tuple[training.TrainState, Any, Verification | None]:
+    """Compiles an iteration and the verification, and meanwhile makes the first state.
+
+    XLA compiles without the global interpreter lock. For a resumed run, the program is lowered for
+    the restored state, because its keys may not have JAX's default implementation.
+    """
+    step: Any = training.make_iteration(parts, mesh)
+    lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)
+    with ThreadPoolExecutor() as pool:
+        compiled = pool.submit(lowered.compile, training.compiler_options())
+        verification = None
+        if parts.game.enumerable:
+            verification = pool.submit(Verification, parts, mesh, examine_every)
+        if state is None:
+            key = jax.random.key(config.seed)
+            state = training.make_state(
+                parts, key, mesh, lambda made: memory.check_fits(memory.estimate(parts, mesh, made))
+            )
+        return state, compiled.result(), verification and verification.result()
+
+
+def _restore(
+    run_dir: pathlib.Path, parts: Parts, mesh: Mesh
+) -> tuple[training.TrainState | None, float]:
+    """Returns the newest sound state of a run, if it has one, and its seconds of training.
+
+    It notes what the checkpoints and the metrics do not agree on.
+    """
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    for sentence in skipped:
+        _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
+    step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
+    if step < last:
+        _note(
+            f"{run_dir} was saved after iteration {step}, but recorded up to {last}: the later "
+            "iterations are trained again"
+        )
+    elif step > last:
+        _note(f"{run_dir}/metrics.jsonl ends at iteration {last}, before checkpoint {step}")
+    return state, metrics.last_seconds(records, step)

@@ -1,0 +1,343 @@
+# mctx's dataclasses hide their fields from type checkers.
+# pyright: reportCallIssue=false
+"""mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
+
+`from_mctx` makes an algorithm from a policy of mctx; `MctxMuZero` and `MctxGumbel` are two with
+settings. `mctx_fns` makes the arguments of a policy and of `mctx.search`. `search_by_mctx` is the
+engine `mctx`, which runs `mctx.search` instead of `simulate`.
+"""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax._promotion import mixing
+from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
+from azjax.games.base import Game, State, batch_keys, check_batch, where
+from azjax.search.algorithm import (
+    Algorithm,
+    Expansion,
+    Roots,
+    SearchResult,
+    make_result,
+    split_each,
+)
+from azjax.search.evaluators import Evaluator, Function, checked
+from azjax.search.simulate import evaluate_states, expand, expand_in_tree
+from azjax.search.tree import NEVER, ROOT, Tree, mask_logits
+
+# The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
+_NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
+_NODES += ("children_prior_logits", "embeddings")
+_EDGES = ("children_index", "children_visits", "children_rewards", "children_discounts")
+_EDGES += ("children_values",)
+_INDICES = ("parents", "action_from_parent", "children_index")  # -1 means none.
+
+
+class MctxFns(NamedTuple):
+    """A game and an evaluator as arguments of mctx's policies.
+
+    All functions raise ValueError, while tracing, if the states are not a batch of the game, or the
+    keys or the evaluator's outputs have the wrong shapes.
+
+    Attributes:
+      root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
+      recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`. The
+        reward is the mover's, in [-1, 1]. The discount is -1 when the turn passes, 1 when the same
+        player moves again, and 0 once the game is over. The value is for the player to move, and 0
+        once the game is over. Logits of illegal actions are `NEVER`, which is finite.
+      invalid_actions: `states -> bool [B, A]`, True = not allowed. Policies need it, since they do
+        not derive it from the logits.
+    """
+
+    root: Callable[[Any, jax.Array, State], mctx.RootFnOutput]
+    recurrent_fn: Callable[..., tuple[mctx.RecurrentFnOutput, State]]
+    invalid_actions: Callable[[State], jax.Array]
+
+
+def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
+    """Makes the arguments of mctx's policies from a game and an evaluator.
+
+    ```python
+    fns = azjax.search.mctx_fns(game, evaluate)
+    output = mctx.gumbel_muzero_policy(
+        params,
+        key,
+        root=fns.root(params, key_root, states),
+        recurrent_fn=fns.recurrent_fn,
+        num_simulations=32,
+        invalid_actions=fns.invalid_actions(states),
+    )
+    ```
+
+    Args:
+      game: the rules.
+      evaluate: any evaluator; mctx passes `params` to it. mctx passes one key per batch, which is
+        split. Values of a random evaluator therefore depend on the batch.
+
+    Raises:
+      ValueError: if the evaluator is not callable.
+    """
+    evaluate = checked(game, evaluate)
+
+    def root(params, keys, states):
+        keys = batch_keys(keys, check_batch(game, states))
+        logits, value = evaluate_states(game, evaluate, params, keys, states)
+        return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
+
+    def recurrent_fn(params, key, actions, states):
+        keys = batch_keys(key, check_batch(game, states))
+        expansion = expand(game, evaluate, params, keys, actions, states)
+        return _recurrent_output(expansion), expansion.states
+
+    def invalid_actions(states):
+        check_batch(game, states)
+        return ~jax.vmap(game.legal_actions)(states)
+
+    return MctxFns(root, recurrent_fn, invalid_actions)
+
+
+_ARGUMENTS = ("params", "rng_key", "root", "recurrent_fn", "num_simulations", "invalid_actions")
+_NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch exploration off at 0.
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxPolicy:
+    """A policy of mctx as an algorithm; see `from_mctx`."""
+
+    policy: Callable
+    num_simulations: Simulations = 32
+    algorithm: str = "mctx"
+
+    is_deterministic = True  # Without exploration, the policy draws with a fixed key.
+
+    def __post_init__(self):
+        check("search", self)
+        try:
+            inspect.signature(self.policy).bind(**dict.fromkeys(_ARGUMENTS))
+        except TypeError as error:
+            raise ValueError(
+                f"the policy takes other arguments than {', '.join(_ARGUMENTS)} ({error}): use "
+                "mctx.muzero_policy, mctx.gumbel_muzero_policy, or a function with their arguments"
+            ) from error
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches from each position with a batch of one, see `from_mctx`."""
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(self.policy).parameters.items()
+        }
+        noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
+        keys_policy, keys_evaluate = split_each(roots.keys)
+        explores = noisy | (roots.temperature > 0)
+        keys_policy = jnp.where(explores, keys_policy, _zero_keys(keys_policy))
+
+        def search(key, key_evaluate, root, invalid, temperature, noisy):
+            def recurrent_fn(_, key, actions, states):
+                number = jax.random.bits(key, dtype=jnp.uint32)
+                keys = jax.random.fold_in(key_evaluate, number)[None]
+                expansion = roots.expand(keys, actions, states)
+                return _recurrent_output(expansion), expansion.states
+
+            noise = [name for name in _NOISE if name in defaults]
+            varying = {name: jnp.where(noisy, defaults[name], 0.0) for name in noise}
+            if "temperature" in defaults:
+                varying["temperature"] = temperature
+            root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
+            output = mixing(self.policy)(
+                params=None,
+                rng_key=key,
+                root=root,
+                recurrent_fn=recurrent_fn,
+                num_simulations=self.num_simulations,
+                invalid_actions=invalid,
+                **varying,
+            )
+            return jax.tree.map(lambda leaf: leaf[0], output)
+
+        root = mctx.RootFnOutput(
+            prior_logits=roots.logits, value=roots.value, embedding=roots.states
+        )
+        output = jax.vmap(search)(
+            keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
+        )
+        tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
+        logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
+        tree = tree.replace(children_prior_logits=logits)
+        return make_result(tree, output.action, output.action_weights)
+
+
+def from_mctx(policy: Callable, num_simulations: int = 32) -> MctxPolicy:
+    """Makes an algorithm from a policy of mctx, for `make_search`, players and `Parts`.
+
+    ```python
+    search = az.search.from_mctx(mctx.gumbel_muzero_policy, num_simulations=32)
+    run = az.train(parts._replace(search=search), "runs/mctx")
+    ```
+
+    The policy is called once for each position, with a batch of one under `vmap`. A result
+    therefore depends only on the position and its key.
+
+    The search passes the arguments below if the policy has them. Their defaults are those of the
+    policy, or of a `functools.partial` of it.
+
+    - `temperature`: the search's. `mctx.gumbel_muzero_policy` has none.
+    - `dirichlet_fraction`, `gumbel_scale`: the default where the search adds noise, 0 elsewhere.
+
+    Without noise and at temperature 0, the policy gets the same key in every search, so the action
+    depends only on the position, although mctx breaks ties at random.
+
+    Args:
+      policy: `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
+        `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
+        `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
+      num_simulations: positions evaluated per move, without the root.
+
+    Raises:
+      ValueError: if the policy lacks an argument or needs more, or the number is out of range.
+    """
+    return MctxPolicy(policy, num_simulations)
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxMuZero:
+    """`mctx.muzero_policy`: PUCT with Q rescaled to [0, 1] in every node."""
+
+    algorithm: Literal["mctx_muzero"] = "mctx_muzero"
+    """The policy of MuZero in mctx."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root. MuZero: 800 in board games."""
+    pb_c_init: NonNegative = 1.25
+    """Weight of the prior's exploration bonus. MuZero: 1.25."""
+    dirichlet_alpha: Annotated[float, Range(0, excludes="low")] = 0.3
+    """Concentration of the root noise, drawn over all actions. MuZero: 0.3 in chess."""
+    dirichlet_fraction: Fraction = 0.25
+    """Share of the noise in the root's prior. MuZero: 0.25."""
+
+    is_deterministic = True  # See `MctxPolicy`.
+
+    def __post_init__(self):
+        check("search", self)
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        return _policy_of(mctx.muzero_policy, self).select(roots)
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxGumbel:
+    """`mctx.gumbel_muzero_policy`: Gumbel MuZero, with Q rescaled to [0, 1] in every node."""
+
+    algorithm: Literal["mctx_gumbel"] = "mctx_gumbel"
+    """The policy of Gumbel MuZero in mctx."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
+    max_num_considered_actions: Positive = 16
+    """Root actions that sequential halving starts with. Paper: 16."""
+    gumbel_scale: NonNegative = 1.0
+    """Scale of the noise that chooses among the root's actions. Paper: 1."""
+
+    is_deterministic = True  # See `MctxPolicy`.
+
+    def __post_init__(self):
+        check("search", self)
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        return _policy_of(mctx.gumbel_muzero_policy, self).select(roots)
+
+
+def _policy_of(policy: Callable, settings: Any) -> MctxPolicy:
+    """Makes an algorithm from a policy whose arguments have the names of the settings."""
+    arguments = dataclasses.asdict(settings)
+    del arguments["algorithm"]
+    count = arguments.pop("num_simulations")
+    return MctxPolicy(functools.partial(policy, **arguments), count)
+
+
+def _zero_keys(keys: jax.Array) -> jax.Array:
+    data = jnp.zeros_like(jax.random.key_data(keys))
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
+
+
+def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
+    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
+
+    An embedding is a state and the number of the current simulation, which mctx does not pass to
+    `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
+    removed after its simulation.
+    """
+    selection = algorithm.select(roots)
+    if isinstance(selection, SearchResult):
+        return selection
+
+    def recurrent_fn(params, key, actions, embedding):
+        del params, key
+        states, number = embedding
+        expansion = expand_in_tree(roots, selection, number[0], actions, states)
+        return _recurrent_output(expansion), (expansion.states, number)
+
+    def loop(first, last, simulate, carry):
+        def step(i, carry):
+            key, tree = carry
+            states, numbers = tree.embeddings
+            tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
+            key, tree = simulate(i, (key, tree))
+            return key, _remove_below_finished(tree, i + 1)
+
+        return jax.lax.fori_loop(first, last, step, carry)
+
+    tree = mixing(mctx.search)(
+        None,
+        roots.keys_expand[0],  # Unused: selection draws no random numbers.
+        root=mctx.RootFnOutput(
+            prior_logits=mask_logits(roots.legal, selection.logits),
+            value=roots.value,
+            embedding=(roots.states, jnp.zeros(roots.value.shape, jnp.int32)),
+        ),
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
+        interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
+        num_simulations=algorithm.num_simulations,
+        invalid_actions=~roots.legal,
+        extra_data=selection.extra,
+        loop_fn=loop,
+    )
+    return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
+
+
+def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
+    """Removes node number `node` from the trees where its parent is a finished game.
+
+    Children of a finished root stay, as in `simulate`.
+    """
+    batch = jnp.arange(tree.parents.shape[0])
+    parent = tree.parents[:, node]
+    is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
+    is_below = is_over & (parent > ROOT)
+
+    def clear(name, index):
+        def write(leaf):
+            current = leaf[batch, index]
+            empty = jnp.full_like(current, -1 if name in _INDICES else 0)
+            return leaf.at[batch, index].set(where(is_below, empty, current))
+
+        return jax.tree.map(write, getattr(tree, name))
+
+    nodes = {name: clear(name, node) for name in _NODES}
+    return tree.replace(**nodes, **{name: clear(name, parent) for name in _EDGES})
+
+
+def _recurrent_output(expansion: Expansion) -> mctx.RecurrentFnOutput:
+    return mctx.RecurrentFnOutput(
+        reward=expansion.reward,
+        discount=expansion.discount,
+        prior_logits=expansion.logits,
+        value=expansion.value,
+    )

@@ -1,0 +1,188 @@
+"""Writes the playground, `index.html`: visitors play against the players that come with azjax.
+
+The page contains the integers of their networks and their override tables, so it needs neither
+Python nor a network connection. `shipped.js` opens what `pack_shipped` packs, and `proofs.json` has
+the results of exhaustive play. The page about a training, `training.html`, is written next to it.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+import azjax
+from azjax.cli import explain
+from azjax.cli.custom import Typed
+from azjax.drawing import node
+from azjax.networks.quantized import symmetry_group
+from azjax.players.overrides import Overrides
+from azjax.runs.player import Player
+from azjax.runs.pretrained import load_pretrained, names, path_of
+from azjax.viz import networks
+from azjax.viz.live import quiet, search_settings
+from azjax.viz.page import Section, write_page
+from azjax.viz.positions import board_text
+from exhibition import draw_exhibition
+
+FOLDER = pathlib.Path(__file__).parent
+FIRST = "connect_four"  # The player that the page starts with.
+SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
+MOST_BYTES = 4_000_000
+TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-toe.
+
+_TITLE = "Can you beat this Connect Four player?"
+_SENTENCE = (
+    "It is a neural network that learned by playing against itself.{} Play against it, see how a "
+    "search looks ahead, and {}."
+)
+_PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
+
+
+def write_playground(
+    path: str | os.PathLike[str], first: Player, packed: Sequence[dict[str, Any]]
+) -> pathlib.Path:
+    """Writes the page.
+
+    Args:
+      path: the file, which is replaced if it exists.
+      first: a player of Connect Four, which plays in the picture at the top.
+      packed: the players on the page, from `pack_shipped`; `first` comes first.
+
+    Raises:
+      ValueError: if the page would be larger than 4 MB, or its folder does not exist.
+    """
+    data = {"players": list(packed)}
+    sections = [
+        Section("", element=draw_exhibition(first, _introduce(first, packed))),
+        Section("Play", kind="playground", data=data),
+        Section("Can you beat it?", kind="unbeaten", data=data),
+        Section("How such a player learns", element=_link_training()),
+    ]
+    page = write_page(path, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
+    size = page.stat().st_size
+    if size > MOST_BYTES:
+        page.unlink()
+        raise ValueError(
+            f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of SHOWN"
+        )
+    return page
+
+
+def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
+    """Returns the sentences at the top of the page."""
+    if not any(each["about"].get("proof") for each in packed[:1]):
+        return _SENTENCE.format("", "try any reply")
+    proved = " When it moves first, it never loses: a program played every possible reply."
+    if first.overrides is not None:
+        count = len(first.overrides.actions)
+        proved += f" In {count:,} positions, it plays a stored move instead of its own."
+    return _SENTENCE.format(proved, "follow the proof")
+
+
+def _link_training() -> Element:
+    link = node("a", {"href": TRAINING}, "Follow the training of a tic-tac-toe player")
+    text = (
+        ": all 4,520 positions in which the game is not over, iteration by iteration. You can also "
+        "play against it."
+    )
+    return node("p", {"class": "az-about"}, link, text)
+
+
+def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Packs the players in `SHOWN` that have a file; `proofs` is the result of `read_proofs`."""
+    return [pack_shipped(name, proofs.get(name)) for name in SHOWN if name in names()]
+
+
+def read_proofs(path: pathlib.Path) -> dict[str, Any]:
+    """Reads the results of exhaustive play, by the name of the player.
+
+    A result has the `sha256` of the player's file, the number of `decisions`, and the numbers of
+    moves that end a game: `won`, `drawn` and `lost`. Symmetric copies count once. A player without
+    a result has None.
+
+    Raises:
+      ValueError: if a field is missing, a result belongs to another file of the player, or the
+        player loses.
+    """
+    proofs = json.loads(path.read_text())
+    for name, proof in proofs.items():
+        if proof is None:
+            continue
+        if sorted(proof) != sorted(_PROOF_FIELDS):
+            raise ValueError(f"the proof of {name} in {path} needs {', '.join(_PROOF_FIELDS)}")
+        if proof["sha256"] != sha256_of(name):
+            raise ValueError(f"the proof of {name} in {path} belongs to another file: repeat it")
+        if proof["lost"]:
+            raise ValueError(f"{path} says that {name} loses: repair the player")
+    return proofs
+
+
+def sha256_of(name: str) -> str:
+    """Returns the SHA-256 of the file of a player that comes with azjax."""
+    return hashlib.sha256(path_of(name).read_bytes()).hexdigest()
+
+
+def pack_shipped(name: str, proof: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Packs a player that comes with azjax, for `openShipped` in `shipped.js`."""
+    packed = pack_player(load_pretrained(name))
+    packed["about"] |= {"name": name, "sha256": sha256_of(name), "proof": proof}
+    return packed
+
+
+def pack_player(player: Player) -> dict[str, Any]:
+    """Packs the integers and the overrides of a quantized player.
+
+    Returns:
+      A dictionary for JSON. `about` describes the player. `game`, `settings` and `start` are those
+      of `live_data`. `arrays` lists the layer, name, type and shape of each array, and `bytes` has
+      them in this order, compressed with gzip, in base64. `group` and `symmetries` are
+      permutations, as lists.
+    """
+    game, network = player.game, player.parts.network
+    layers = networks.integers(player)
+    if player.overrides is not None:
+        layers["overrides"] = _columns(player.overrides)
+    arrays, content = networks.list_arrays(layers)
+    group, symmetries = symmetry_group(game, network.symmetric), game.symmetries
+    if symmetries is None:
+        symmetries = group
+    about = {"encoding": network.encoding, "iteration": player.iteration, "alone": player.alone}
+    return {
+        "about": about,
+        "game": game.name,
+        "settings": search_settings(quiet(player.parts.search))
+        | {"evaluator": "network", "seed": 0},
+        "start": board_text(game.init()),
+        "group": networks.list_group(group),
+        "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
+        "arrays": arrays,
+        "bytes": base64.b64encode(gzip.compress(content, 9, mtime=0)).decode(),
+    }
+
+
+def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
+    """Returns a table with transposed planes, which compress better."""
+    return {"planes": overrides.planes.T, "actions": overrides.actions}
+
+
+def write_training() -> None:
+    """Trains tic-tac-toe until the player is perfect, and writes the page about this run."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = pathlib.Path(folder, "tic_tac_toe")
+        azjax.train("tic_tac_toe", run_dir, report=False)
+        explain.explain(explain.Options(out=FOLDER / TRAINING, typed=Typed(run_dir)))
+
+
+if __name__ == "__main__":
+    write_training()
+    available = pack_available(read_proofs(FOLDER / "proofs.json"))
+    page = write_playground(FOLDER / "index.html", azjax.load(FIRST), available)
+    print(f"{page}: {page.stat().st_size:,} bytes")

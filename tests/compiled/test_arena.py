@@ -1,0 +1,226 @@
+"""Matches against replays in plain Python, exact probabilities, and scripted players."""
+
+import itertools
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import guard
+from azjax.games import tic_tac_toe as ttt
+from azjax.players import Agent, Decision, arena, perfect_agent, random_agent
+from azjax.players.arena import play_games, play_match, round_robin
+from azjax.players.openings import random_openings
+from reference import misere_pile as misere_pile_rules
+from refusals import assert_refused
+from tables import bench
+
+KEY = jax.random.key(0)
+GAME = bench("tic_tac_toe").game
+UNIFORM = random_agent(GAME)
+
+
+def lowest_action(params, key, states):
+    legal = jax.vmap(GAME.legal_actions)(states)
+    return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal / 1.0)
+
+
+LOWEST = Agent("lowest", lowest_action, deterministic=True)
+
+
+@pytest.fixture(scope="module")
+def perfect(solution):
+    return perfect_agent(GAME, solution)
+
+
+@pytest.fixture(scope="module")
+def openings():
+    boards = [0] * 9, [1, -1] + [0] * 7, [1, -1, 1, -1] + [0] * 5
+    states = jax.device_get([ttt.from_board(board) for board in boards])
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+@pytest.fixture(autouse=True)
+def _shared():
+    """Programs of matches are kept for all players that differ in their parameters alone."""
+    with guard.sharing():
+        yield
+
+
+def same(left, right):
+    return all(map(np.array_equal, left, right))
+
+
+# Who wins.
+
+
+def test_deterministic_players_play_one_game_per_seat(perfect):
+    """Outcomes are those of the first-named player, from both seats."""
+    only = arena.Tally(0, 1, 0, 1)
+    match = play_match(GAME, perfect, perfect._replace(name="other"), 1000, KEY)
+    assert match == arena.Match("perfect", "other", only, only, deterministic=True)
+    assert only.games == 1
+    won, lost = arena.Tally(1, 0, 0, 1), arena.Tally(0, 0, 1, 1)
+    assert play_match(GAME, perfect, LOWEST, 2, KEY)[2:4] == (won, won)
+    assert play_match(GAME, LOWEST, perfect, 2, KEY)[2:4] == (lost, lost)
+
+
+def test_the_key_determines_the_games_of_every_batch_and_seat():
+    played = [play_games(GAME, UNIFORM, UNIFORM, 32, KEY, batch_size=8) for _ in range(2)]
+    assert same(*played)
+    other = play_games(GAME, UNIFORM, UNIFORM, 32, jax.random.key(1), batch_size=8)
+    assert not same(played[0], other)
+    for batch, other in itertools.combinations(played[0].digests.reshape(4, 8), 2):
+        assert len({*batch.tolist()} & {*other.tolist()}) <= 1
+    record = []
+    play_match(GAME, UNIFORM, UNIFORM, 16, KEY, record=record.append)
+    assert not same(record[0].results[:1], record[1].results[:1])  # Outcomes of player 0.
+
+
+# Scripted games.
+
+
+def scripted(game):
+    """Plays by the bits of one number per row, one bit for each stone that is gone."""
+
+    def act(params, key, states):
+        gone = jnp.sum(states.board != 0, axis=1)
+        wanted = (params >> gone) & 1
+        legal = jnp.take_along_axis(jax.vmap(game.legal_actions)(states), wanted[:, None], 1)
+        return Decision(jnp.where(legal[:, 0], wanted, 0).astype(jnp.int32), legal / 1.0)
+
+    return Agent("scripted", act, np.arange(32), deterministic=True)
+
+
+def replay(code):
+    """The moves of the scripted player, and the outcome for player 0."""
+    rules, moves, outcome = misere_pile_rules, [], 0
+    position = rules.start()
+    while not position.over:
+        gone = 5 - position.board.count(0)
+        moves.append((code >> gone) & 1 if (code >> gone) & 1 in rules.legal(position) else 0)
+        player = position.player
+        position, reward = rules.play(position, moves[-1])
+        outcome += reward if player == 0 else -reward
+    return tuple(moves), outcome
+
+
+def test_games_in_which_a_player_moves_twice():
+    """All possible games have their outcomes and lengths; equal games have equal digests."""
+    player = scripted(game := bench("misere_pile").game)
+    moves, outcomes = zip(*map(replay, range(32)), strict=True)
+    assert set(outcomes) == {1, -1}
+    for seat in (0, 1):
+        games = play_games(game, player, player, 32, KEY, seat, batch_size=32)
+        assert games.outcomes.tolist() == [o if seat == 0 else -o for o in outcomes]
+        assert games.plies.tolist() == [len(made) for made in moves]
+        assert [tuple(row[row >= 0].tolist()) for row in games.actions] == [*moves]
+        for i, j in itertools.combinations(range(32), 2):
+            assert (moves[i] == moves[j]) == (games.digests[i] == games.digests[j])
+    assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
+
+
+# Openings and batches.
+
+
+def test_openings_are_played_in_turn_and_equally_often(perfect, openings):
+    """Seven games in batches of four; batches end between the openings."""
+    reports = []
+    games = play_games(
+        GAME, LOWEST, perfect, 7, KEY, 0, openings, batch_size=4, progress=reports.append
+    )
+    assert reports == [4, 3]
+    assert [len(column) for column in games] == [7, 7, 7, 7]
+    expected = play_games(GAME, LOWEST, perfect, 3, KEY, 0, openings, batch_size=4)
+    for column, first in zip(games, expected, strict=True):
+        np.testing.assert_array_equal(column, first[np.arange(7) % 3])
+    assert len(set(games.digests)) == 3
+    match = play_match(GAME, LOWEST, UNIFORM, 7, KEY, openings, reports.append)
+    assert (match.moving_first.games, match.moving_second.games) == (6, 6)
+    assert sum(reports) == 7 + 12
+    match = play_match(GAME, LOWEST, LOWEST, 1000, KEY, openings)
+    assert match.deterministic
+    assert match.moving_first.wins == match.moving_second.losses > 0
+    assert (match.moving_first.games, match.moving_first.distinct) == (3, 3)
+
+
+def rows(states):
+    return {
+        bytes(np.concatenate([np.ravel(leaf) for leaf in row])) for row in zip(*states, strict=True)
+    }
+
+
+def test_random_openings():
+    for plies, result in [(1, 9), (4, 20), (8, 20)]:
+        states = random_openings(GAME, KEY, 20, plies)
+        assert len(states.board) == len(rows(states)) == result
+        assert ((states.board != 0).sum(axis=1) == plies).all()
+        assert not states.over.any() and (states.player == plies % 2).all()
+    assert rows(states) != rows(random_openings(GAME, jax.random.key(1), 20, plies))
+
+
+# Tournaments.
+
+
+def test_a_tournament_plays_every_pair_once(perfect):
+    """Objects with an agent, such as trained players, take its place."""
+    trained, reports = types.SimpleNamespace(agent=perfect), []
+    matches = round_robin(GAME, [trained, UNIFORM, LOWEST], 20, KEY, progress=reports.append)
+    pairs = [("perfect", "random"), ("perfect", "lowest"), ("random", "lowest")]
+    assert [match[:2] for match in matches] == pairs
+    games = [(match.moving_first.games, match.moving_second.games) for match in matches]
+    assert games == [(10, 10), (1, 1), (10, 10)] and sum(reports) == 42
+
+
+def test_ratings_of_a_match_count_both_seats():
+    """Without an advantage of moving first, which one with swapped results would have."""
+    won = arena.Tally(20, 5, 3, 28)
+    rated = arena.rate([arena.Match("a", "b", won, won, False)])
+    assert rated.names == ("a", "b") and rated.ratings[0] > 100
+    assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
+
+
+def test_refusals(perfect, openings):
+    over = ttt.from_board([1, 1, 1, -1, -1, 0, 0, 0, 0])
+    one = jax.tree.map(lambda leaf: leaf[None], jax.device_get(over))
+    pile = bench("misere_pile").game._replace(max_plies=7)
+    stubborn = Agent("stubborn", lambda *given: Decision(jnp.zeros(4, jnp.int32), None))
+    wrong = types.SimpleNamespace(agent="perfect")
+    assert_refused(
+        (lambda: play_match(GAME, perfect, perfect, 2, KEY, one), "an opening is a finished game"),
+        (lambda: play_match(GAME, wrong, LOWEST, 2, KEY), "is not a player: use an Agent, or an"),
+        (lambda: round_robin(GAME, [perfect], 10, KEY), "['perfect'] has no pairing: name 2"),
+        (lambda: round_robin(GAME, [UNIFORM] * 2, 9, KEY), "two players are called random: give"),
+        (lambda: play_match(GAME, perfect, UNIFORM, 0, KEY), "games is 0: play 1 or more"),
+        (  # Illegal actions leave a position unchanged forever.
+            lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
+            "stubborn against random is not over after 9 moves, the max_plies",
+        ),
+        *(
+            (lambda given=given: random_openings(GAME, KEY, *given), "are not possible: use 1 to")
+            for given in [(0, 2), (100_001, 2), (5, -1), (5, 9)]
+        ),
+        (lambda: random_openings(pile, KEY, 5, 6), "games of misere_pile were over after 6 moves"),
+    )
+
+
+# Compilation.
+
+
+def test_a_second_match_compiles_nothing():
+    """Names and parameters of players are not part of a program."""
+    traced = []
+
+    def act(params, key, states):
+        traced.append(isinstance(states.board, jax.core.Tracer))
+        return lowest_action(params, key, states)
+
+    agent = Agent("one", act, np.int32(0))
+    play_match(GAME, agent, LOWEST, 8, KEY)
+    assert all(traced) and traced
+    traced.clear()
+    play_match(GAME, agent, LOWEST, 8, jax.random.key(1))
+    play_match(GAME, agent._replace(name="other", params=np.int32(1)), LOWEST, 8, KEY)
+    assert traced == []

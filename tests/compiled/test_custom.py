@@ -1,0 +1,125 @@
+"""Custom games and networks: all programs accept them, and import only code that is named."""
+
+import io
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+import guard
+import misere_pile
+from azjax import runs
+from azjax.cli import arena, custom, explain, functions, options, play, report, train, verify
+from run_directories import make_run
+from trained import compiling_once
+
+NETWORK = """
+import flax.linen as nn
+
+from azjax.networks import from_module
+
+
+class Shallow(nn.Module):
+    actions: int
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = nn.relu(nn.Dense(8)(planes.reshape(len(planes), -1)))
+        return nn.Dense(self.actions)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+
+
+def make(game):
+    return from_module(game, Shallow(game.num_actions), encoding=game.encodings[0])
+
+
+broken = print
+"""
+GAME = ["--game", "pile.py:make"]
+BOTH = [*GAME, "--network", "net.py:make"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a game, a network, and a run with both."""
+    folder = tmp_path_factory.mktemp("own")
+    shutil.copy(misere_pile.__file__, folder / "pile.py")
+    (folder / "net.py").write_text(NETWORK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        found = options.parse(["--smoke", *BOTH])
+        parts = custom.make_parts(found.config, found.typed)
+        make_run(folder / "run", found.config, game=parts.game, network=parts.network)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def inside(place, tmp_path, monkeypatch):
+    """A copy of the folder, which is the current one."""
+    monkeypatch.chdir(shutil.copytree(place, tmp_path / "own"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with guard.sharing(), compiling_once():
+        yield
+
+
+PROGRAMS = {
+    train: ["--resume", "--run-dir", "run", "--max-iterations", "1"],
+    verify: ["--run-dir", "run"],
+    report: ["--run-dir", "run"],
+    play: ["--run-dir", "run", "--o", "network"],
+    arena: ["network@run", "random", "--games", "2"],
+    explain: ["--run-dir", "run"],
+}
+
+
+def refuses(program, arguments, capfd):
+    """Returns the error of a program, which is one sentence."""
+    capfd.readouterr()
+    assert program.main([*PROGRAMS[program], *arguments]) == 2, (program, arguments)
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    return err
+
+
+def test_programs_accept_custom_code(capfd):
+    assert play.main([*PROGRAMS[play], *BOTH]) == 0
+    assert "X: you, O: network #0" in capfd.readouterr().out
+    run_dir, config = pathlib.Path("run"), runs.read_config("run")
+    typed = custom.Typed(game="./pile.py:make")
+    words = ["--run-dir", "run", "--game", "./pile.py:make", "--network", "net.py:make"]
+    assert custom.run_options(run_dir, config, typed) == words
+
+
+def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
+    first = (
+        "error: run has a custom game, and azjax imports only code that you name: add --game "
+        "pile.py:make, if you trust that file\n"
+    )
+    for program in PROGRAMS:
+        with monkeypatch.context() as patch:
+            patch.setattr(functions, "_import", None)
+            assert refuses(program, [], capfd) == first
+            assert refuses(program, BOTH[2:], capfd) == first
+        assert "add --network net.py:make, if you trust that file" in refuses(program, GAME, capfd)
+
+
+def test_a_note_names_each_edited_file_once(capfd):
+    typed = custom.Typed(pathlib.Path("run"), *BOTH[1::2])
+    for name in ("pile.py", "net.py"):
+        with pathlib.Path(name).open("a") as file:
+            file.write("# A comment.\n")
+    for _ in range(2):
+        assert custom.open_run(typed)[1].game.name == "misere_pile"
+    said = capfd.readouterr().err
+    for name in ("pile.py:make", "net.py:make"):
+        note = f"{name} was edited since run was trained: check that it computes the same\n"
+        assert said.count(note) == 1
+
+
+def test_a_file_can_move_but_not_its_function(capfd):
+    pathlib.Path("net.py").rename("moved.py")
+    typed = custom.Typed(pathlib.Path("run"), GAME[1], "moved.py:make")
+    assert custom.open_run(typed)[0] == pathlib.Path("run") and capfd.readouterr().err == ""
+    error = refuses(verify, [*GAME, "--network", "moved.py:broken"], capfd)
+    assert "run was trained with the function make, not with broken: " in error
+    assert error.endswith("use --network moved.py:make\n")

@@ -1,0 +1,109 @@
+"""Rollouts and the exact evaluator against plain recursion; what evaluators return."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games.base import init_batch
+from azjax.games.tic_tac_toe import from_board
+from azjax.networks import MLPConfig, make_network
+from azjax.search.evaluators import (
+    exact_evaluator,
+    network_evaluator,
+    rollout_evaluator,
+    uniform_evaluator,
+)
+from guard import sharing
+from reference import Position, minimax
+from reference import misere_pile as misere_pile_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
+from tables import bench
+
+RULES = {"tic_tac_toe": tic_tac_toe_rules, "misere_pile": misere_pile_rules}
+ROLLOUTS = 2000
+
+
+@functools.cache
+def rollouts(name):
+    """`(key, states [ROLLOUTS, ...]) -> values`."""
+    return jax.jit(functools.partial(rollout_evaluator(bench(name).game), None))
+
+
+def roll_out(name, key, states):
+    with sharing():
+        logits, values = rollouts(name)(key, states)
+    assert (logits.dtype, values.dtype) == (jnp.float32, jnp.float32) and not logits.any()
+    return np.asarray(values)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rollouts_average_to_the_value_of_random_play(name):
+    """In four positions of a random game; 0.12 is five standard errors."""
+    game, rules, rng = bench(name).game, RULES[name], np.random.default_rng(1)
+    state, position = game.init(), rules.start()
+    means, expected = [], []
+    for row in range(4):
+        many = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (ROLLOUTS, *leaf.shape)), state)
+        values = roll_out(name, jax.random.key(row), many)
+        assert set(np.unique(values).tolist()) <= {-1, 0, 1}
+        means.append(values.mean())
+        expected.append(minimax.random_play_value(rules, position))
+        if not position.over:
+            action = int(rng.choice(rules.legal(position)))
+            state, position = game.step(state, action)[0], rules.play(position, action)[0]
+    np.testing.assert_allclose(means, expected, atol=0.12)
+    assert np.ptp(expected) > 0.4  # A constant would not pass.
+
+
+def test_rollouts_differ_between_the_rows_of_a_batch_and_between_keys(tic_tac_toe):
+    start = init_batch(tic_tac_toe, ROLLOUTS)
+    values, others = (roll_out("tic_tac_toe", jax.random.key(seed), start) for seed in (0, 1))
+    assert len(np.unique(values)) == 3 and (values != others).any()
+    assert not rollout_evaluator(tic_tac_toe).is_deterministic
+
+
+def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
+    """It does not count as a draw."""
+    with sharing():
+        short = jax.jit(rollout_evaluator(tic_tac_toe._replace(max_plies=6)))
+        values = short(None, jax.random.key(0), init_batch(tic_tac_toe, 64))[1]
+    assert 0 < np.isnan(values).sum() < 64
+
+
+def test_network_evaluator_observes_and_infers(tic_tac_toe, some_states):
+    network = make_network(MLPConfig(hidden=(8,), head_hidden=4, encoding="absolute"), tic_tac_toe)
+    with sharing():
+        params = network.fold(network.init(jax.random.key(0)))
+        evaluate = network_evaluator(tic_tac_toe, network)
+        found = jax.jit(evaluate)(params, jax.random.key(1), some_states)
+        planes = jax.vmap(lambda state: tic_tac_toe.observe(state, "absolute"))(some_states)
+        expected = jax.jit(network.infer)(params, planes)
+    assert evaluate.is_deterministic
+    for ours, output in zip(found, expected, strict=True):
+        assert ours.dtype == jnp.float32
+        np.testing.assert_allclose(ours, output, atol=1e-6)
+
+
+def test_uniform_evaluator_returns_zeros(tic_tac_toe, some_states):
+    logits, values = uniform_evaluator(tic_tac_toe)(None, None, some_states)
+    assert (logits.shape, values.shape) == ((len(some_states.over), 9), (len(some_states.over),))
+    assert not logits.any() and not values.any() and uniform_evaluator(tic_tac_toe).is_deterministic
+
+
+def test_exact_evaluator_is_for_the_player_to_move_and_equals_the_solver(tic_tac_toe, solution):
+    with sharing():
+        evaluate = jax.jit(functools.partial(exact_evaluator(tic_tac_toe, solution), None, None))
+        order = np.random.default_rng(0).permutation(solution.num_states)
+        states = jax.tree.map(lambda leaf: leaf[order], solution.states)
+        logits, values = evaluate(states)
+    np.testing.assert_array_equal(values, solution.values[order])
+    np.testing.assert_array_equal(logits, np.where(solution.optimal[order], 0, -10))
+    x_wins, o_wins = [1, 1, 0, -1, -1, 0, 0, 0, 0], [1, 1, 0, -1, -1, 0, 0, 0, 1]
+    for board in (x_wins, o_wins):
+        state = from_board(board)
+        row = next(i for i, x in enumerate(np.asarray(states.board)) if x.tolist() == board)
+        position = Position(tuple(board), int(state.player), False)
+        assert minimax.value(tic_tac_toe_rules, position) == values[row] == 1

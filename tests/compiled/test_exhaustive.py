@@ -1,0 +1,276 @@
+"""Exhaustive play counts the same games as the reference, and refuses what it cannot explore."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.exact import exhaustive, moves, sampling
+from azjax.games.base import init_batch
+from bad_players import (
+    equivariant,
+    explore_all,
+    highest,
+    lowest,
+    make_act,
+    orbit,
+    pair,
+    replay,
+    small_batches,
+)
+from nim import NIM
+from reference import exhaustive_play
+from refusals import assert_refused
+
+TIC_TAC_TOE = pair("tic_tac_toe")
+COMPARED = {"symmetric": True, "compare": True}
+
+
+@pytest.fixture(autouse=True)
+def _small_batches():
+    with small_batches():
+        yield
+
+
+def position(one, line):
+    return len(line), exhaustive_play.position_after(one.rules, line)
+
+
+def assert_equal(steps, folder, expected):
+    """The results equal those of the reference; each lost game is one of its lost games."""
+    found, lost = steps[-1], list(exhaustive.lost_games(folder))
+    assert found.ends.decisions == expected.decisions
+    assert found.ends.moves.tolist() == expected.moves
+    assert found.ends.games.tolist() == [expected.games] + sampling.GROUPS * [[0, 0, 0]]
+    assert len(lost) == len({*lost}) == expected.moves[2]
+    assert {*lost} <= expected.lost and found.lost == next(iter(lost), None)
+    assert [len(line) for line in lost] == sorted(len(line) for line in lost)
+    assert not found.sampled and not found.breaks_symmetry
+
+
+CASES = [
+    ("nim", lowest, ((),)),
+    ("nim", highest, ((0,), (2, 1), (1, 0, 0))),  # Different games reach one position.
+    ("misere_pile", lowest, ((),)),  # A player may move twice in a row.
+    ("misere_pile", highest, ((1,), (0, 0))),
+    ("tic_tac_toe", highest, ((4, 0, 8), (4, 2, 0, 8), (0, 4, 8))),
+    ("tic_tac_toe", lowest, ((),)),
+]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize(("name", "policy", "starts"), CASES)
+def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_path):
+    one = pair(name)
+    expected = exhaustive_play.explore(
+        one.rules, lambda position: policy(one.rules, position), seat, starts
+    )
+    act = make_act(one, policy)
+    for part_size in (1, 3, 2**18) if sum(expected.positions) < 99 else (50,):
+        folder = tmp_path / str(part_size)
+        settings = {"starts": starts, "part_size": part_size}
+        steps = list(exhaustive.explore(one.game, act, seat, folder, **settings))
+        assert_equal(steps, folder, expected)
+        plies = {step.ply: step for step in steps}
+        assert [plies[ply].positions for ply in plies] == expected.positions
+        assert [*plies] == [*range(len(expected.positions))]
+        assert all(step.total == expected.positions[step.ply] for step in steps)
+        assert len([step for step in steps if step.ply == 0]) == -(-len(starts) // part_size)
+        lost = list(exhaustive.lost_games(folder))
+        assert len(lost) == len({(position(one, line[:-1]), line[-1]) for line in lost})
+
+
+@pytest.mark.parametrize(("seat", "starts"), [(0, ((),)), (1, ((2,), (7,)))])
+def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_path):
+    """Starts that are not copies of each other are transformed as well."""
+    one = TIC_TAC_TOE
+    expected = exhaustive_play.explore(
+        one.rules, lambda position: equivariant(one.rules, position), seat, starts, same=orbit
+    )
+    settings = {"starts": starts, "part_size": 50, **COMPARED}
+    act = make_act(one, equivariant)
+    assert_equal(
+        [*exhaustive.explore(one.game, act, seat, tmp_path, **settings)], tmp_path, expected
+    )
+
+
+def breaking(line, copy):
+    """A player that breaks its symmetry in one copy of a position, and what it does there."""
+    one = TIC_TAC_TOE
+    symmetry, act = one.game.symmetries.actions[copy], make_act(one, equivariant)
+    [board] = replay(one.game, [tuple(symmetry[[*line]])]).board
+    _, here = position(one, tuple(symmetry[[*line]].tolist()))
+    expected = orbit(one.rules.play(here, equivariant(one.rules, here))[0])
+    others = [a for a in one.rules.legal(here) if orbit(one.rules.play(here, a)[0]) != expected]
+
+    def cheat(states):
+        return np.where((states.board == board).all(axis=1), others[0], act(states))
+
+    return cheat, here, others[0]
+
+
+@pytest.mark.parametrize(
+    ("seat", "line", "copy"), [(0, (0, 5), 0), (0, (0, 5), 5), (1, (1,), 0), (1, (1,), 6)]
+)
+def test_a_broken_symmetry_is_found_in_whichever_copy(seat, line, copy, tmp_path):
+    cheat, here, other = breaking(line, copy)
+    one, settings = TIC_TAC_TOE, {"starts": (line,)}
+    found = explore_all(one.game, cheat, seat, tmp_path / "compared", **COMPARED, **settings)
+    [(*before, last)] = exhaustive.symmetry_violations(tmp_path / "compared")
+    _, first = position(one, before)
+    assert found.breaks_symmetry and orbit(first) == orbit(here)
+    assert last == (other if first == here else equivariant(one.rules, first))
+    found = explore_all(one.game, cheat, seat, tmp_path / "one", symmetric=True, **settings)
+    assert not found.breaks_symmetry and not [*exhaustive.symmetry_violations(tmp_path / "one")]
+
+
+def test_a_broken_symmetry_is_found_in_a_later_part(tmp_path):
+    cheat, here, _ = breaking((0, 4), 3)
+    settings = {"part_size": 1, "starts": ((4, 0), (0, 4)), **COMPARED}
+    found = explore_all(TIC_TAC_TOE.game, cheat, 0, tmp_path, **settings)
+    [line] = exhaustive.symmetry_violations(tmp_path)
+    assert found.breaks_symmetry and line[:-1] == (0, 4)
+
+
+def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
+    """Games are also lost in later parts, and after more ends that are not lost."""
+    act = make_act(TIC_TAC_TOE, highest)
+
+    def lost_of_parts(folder):
+        explore_all(TIC_TAC_TOE.game, act, 1, folder, part_size=40, starts=((4,),))
+        return [len(np.load(path)["lost"]) for path in sorted(folder.glob("*/ends-*.npz"))]
+
+    every = lost_of_parts(tmp_path / "every")
+    monkeypatch.setattr(moves, "_LOST", 2)
+    capped = lost_of_parts(tmp_path / "capped")
+    assert capped == [min(lost, 2) for lost in every] and max(every) > 2
+    games = list(exhaustive.lost_games(tmp_path / "capped"))
+    assert len(games) == sum(capped) and {*games} <= {*exhaustive.lost_games(tmp_path / "every")}
+
+
+def test_a_ply_that_was_explored_takes_little_space(tmp_path):
+    """It keeps a parent of eight bytes and an action of four."""
+    explore_all(NIM, make_act(pair("nim"), lowest), 0, tmp_path)
+    parts = sorted(tmp_path.glob("*/part-*.npy"))
+    assert [np.load(path).itemsize for path in parts] == [12] * len(parts) and len(parts) > 5
+    assert not [*tmp_path.glob("*/children-*")]
+
+
+@pytest.mark.parametrize("most", [None, 16])
+@pytest.mark.parametrize("starts", [((),), ((2,), (0, 0, 0))])
+def test_a_game_that_lasts_too_long_is_refused(starts, most, tmp_path):
+    act, settings = make_act(pair("nim"), lowest), {"starts": starts, "most": most}
+    said = r"over after 3 moves, the actions \[(\d), (\d), (\d)\], and its max_plies is 3: set max"
+    with pytest.raises(ValueError, match=said) as refused:
+        explore_all(NIM._replace(max_plies=3), act, 0, tmp_path, **settings)
+    line = tuple(map(int, re.search(said, str(refused.value)).groups()))
+    assert not position(pair("nim"), line)[1].over and line[: len(starts[0])] == starts[0]
+    assert len([*tmp_path.glob("*/")]) == 4 - len(starts[0])  # No later ply was written.
+
+
+def test_what_cannot_be_explored_is_refused(tmp_path):
+    """Settings, and answers of the player; a game of exactly max_plies can be explored."""
+    game, act = NIM, make_act(pair("nim"), lowest)
+    assert explore_all(game, act, 0, tmp_path / "right").ply + 1 == NIM.max_plies
+
+    def explore(**changed):
+        given = {"game": game, "act": act, "seat": 0, "folder": tmp_path / "lines"} | changed
+        return lambda: explore_all(**given)
+
+    assert_refused(
+        (explore(seat=2), "seat is 2: use 0 for the first player or 1"),
+        (explore(most=15), "most is 15: use 16 or more, one position for each sample, or None"),
+        (explore(part_size=0), "part_size is 0: use 1 or more"),
+        (explore(starts=()), "starts is empty: give one line or more, such as ()"),
+        (explore(starts=((), (2, 2, 0))), "nim is over after the actions [2, 2, 0]: leave this"),
+        (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),
+        (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),
+    )
+    assert not (tmp_path / "lines").exists()
+    shapes = {"()": 0, "(1, 1)": [[0]], "(2,)": [0, 0]}
+    rows = [
+        (
+            explore(act=lambda states, answer=answer: np.array(answer)),
+            f"the player returns actions of shape {shape} for 1 positions: return one action for",
+        )
+        for shape, answer in shapes.items()
+    ]
+    assert_refused(*rows)
+
+
+def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
+    """The other positions of the ply are those of the opponent."""
+    one, images = TIC_TAC_TOE, TIC_TAC_TOE.game.symmetries.actions
+    best, nim = make_act(one, highest), make_act(pair("nim"), lowest)
+
+    def play(moved):
+        def cheat(states):
+            return np.where((states.board != 0).sum(axis=1) == 3, moved, best(states) + 0.0)
+
+        return lambda: explore_all(one.game, cheat, 1, tmp_path / str(moved), starts=((4, 0, 8),))
+
+    bad = {4: "4.0", 9: "9.0", -1: "-1.0", np.nan: "nan", 0.5: "0.5"}
+    said = "is illegal after the actions [4, 0, 8]: [1, 2, 3, 5, 6, 7] are legal there"
+    assert_refused(*((play(moved), f"action {name} {said}") for moved, name in bad.items()))
+
+    def late(states):
+        return np.where(states[:, 0] == 3, 9, nim(states))
+
+    starts = ((1,), (2,), (0, 0), (2, 0))
+    said = "the player's action 9 is illegal after the actions [2, 0]: [0, 1, 2] are legal"
+    assert_refused((lambda: explore_all(NIM, late, 0, tmp_path / "nim", starts=starts), said))
+
+    act = make_act(one, equivariant)
+    for number in (1, 4, 7):  # The player is called on all copies if they are compared.
+        copy = tuple(images[number][[0, 4, 1]].tolist())
+        [board] = replay(one.game, [copy]).board
+
+        def cheat(states, board=board, taken=copy[1]):
+            return np.where((states.board == board).all(axis=1), taken, act(states))
+
+        def call(cheat=cheat, folder=tmp_path / f"copy {number}"):
+            return explore_all(one.game, cheat, 1, folder, starts=((0, 4, 1),), **COMPARED)
+
+        assert_refused((call, f"action {copy[1]} is illegal after the actions {[*copy]}: "))
+
+
+def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
+    stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
+    said = "nim has no legal move after the actions [2], and is not over there: correct"
+    act = make_act(pair("nim"), highest)
+    rows = [(lambda s=seat: explore_all(stuck, act, s, tmp_path / str(s)), said) for seat in (0, 1)]
+    assert_refused(*rows)
+
+
+def test_a_folder_with_other_settings_is_refused(tmp_path):
+    """Otherwise it would continue with wrong positions, or skip the comparison of copies."""
+    act, settings = make_act(pair("nim"), lowest), {"seat": 0, "starts": ((0,), (1,))}
+
+    def explore(**others):
+        return explore_all(NIM, act, folder=tmp_path, **{**settings, **others})
+
+    same = jax.tree.map(np.array_equal, explore(), explore(part_size=2))
+    assert jax.tree.all(same)
+    others = [{"starts": ((),)}, {"seat": 1}, {"most": 16}, {"symmetric": True}]
+    others += [{"compare": True}, COMPARED]
+    said = "json has the settings of another exploration, ...: use another folder"
+    assert_refused(*((lambda other=other: explore(**other), said) for other in others))
+
+
+def test_lines_lead_to_their_positions_and_only_legal_ones_are_replayed():
+    game = TIC_TAC_TOE.game
+    found = replay(game, [(), (4,), (4, 0, 8)])
+    start = jax.device_get(init_batch(game, 3))
+    assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, start)
+    assert found.board.tolist() == [[0] * 9, [0] * 4 + [1] + [0] * 4, [-1, 0, 0, 0, 1, 0, 0, 0, 1]]
+    assert found.player.tolist() == [0, 1, 1]
+    assert replay(game, []).board.shape == (0, 9)
+    said = "the action {} is illegal in tic_tac_toe after the actions {}: use"
+    rows = [
+        (lambda line=line: replay(game, [(), (4,), line]), said.format(line[-1], [*line[:-1]]))
+        for line in [(4, 4), (0, 3, 1, 4, 2, 5), (4, 9), (4, -1)]
+    ]
+    long = lambda: replay(game, [tuple(range(10))])  # noqa: E731
+    assert_refused(*rows, (long, "a line of tic_tac_toe has 10 moves: use 9 at most"))

@@ -1,0 +1,111 @@
+"""Export of players: the files compute what the players compute, without azjax.
+
+`tests/system/test_export_player.py` has all networks and searches, and a process without azjax.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax as az
+from azjax.games.base import init_batch
+from azjax.games.tic_tac_toe import from_board
+from azjax.players.overrides import oriented_overrides
+from azjax.runs import export as exports
+from azjax.runs.export import name_leaves
+from azjax.search import UCT
+from exported import assert_close, assert_onnx, make_player, read
+from refusals import assert_refused
+
+pytest.importorskip("flatbuffers")
+
+FILE = "player.stablehlo"
+
+
+@pytest.fixture(autouse=True)
+def _for_this_machine(monkeypatch):
+    monkeypatch.setattr(exports, "PLATFORMS", ("cpu",))
+
+
+@pytest.fixture
+def states(some_states):
+    return jax.tree.map(lambda leaf: leaf[:5], some_states)
+
+
+@pytest.mark.compiles(2)  # The player's search, and the file's.
+def test_a_file_searches_as_its_seed_says(states, tmp_path):
+    player = make_player(search=UCT())
+    exported = read(az.export(player, tmp_path / FILE, num_simulations=2))
+    actions = []
+    for seed in (7, 8):
+        action, weights, value = exported.call(name_leaves(states), seed)
+        result = player.search(jax.random.key(seed), states, num_simulations=2)
+        np.testing.assert_array_equal(action, result.action)
+        assert_close((weights, value), (result.action_weights, result.value))
+        actions.append(weights.tolist())
+    assert actions[0] != actions[1]
+
+
+@pytest.mark.compiles(2)  # The player's agent, and the file.
+def test_a_file_plays_the_overrides(states, tmp_path):
+    player = make_player("quantized")
+    center = jax.device_get(from_board([0, 0, 0, 0, 1, 0, 0, 0, 0]))
+    last = jax.tree.map(lambda leaf: leaf[None], center)
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), states, last)
+    overrides = oriented_overrides(player.game, "relative", last, np.array([2]))
+    player = dataclasses.replace(player, alone=True, overrides=overrides)
+    exported = read(az.export(player, tmp_path / FILE, num_simulations=0))
+    action, weights, value = exported.call(name_leaves(states), 0)
+    decision = jax.jit(player.agent.act)(player.params, jax.random.key(0), states)
+    np.testing.assert_array_equal(action, decision.action)
+    assert_close((weights, value), (decision.weights, decision.value))
+    assert weights[-1].max() == 1 > weights[:-1].max()
+
+
+@pytest.mark.compiles(1)
+def test_a_player_whose_code_needs_a_batch_size_says_so(tmp_path):
+    player, path = make_player(), tmp_path / FILE
+
+    def infer(folded, planes):
+        return jnp.zeros((len(planes), 9)), jnp.zeros(len(planes))
+
+    network = player.parts.network._replace(infer=infer)
+    player = dataclasses.replace(player, parts=player.parts._replace(network=network))
+    with pytest.raises(ValueError, match="variable number of positions, .*: choose a batch size"):
+        az.export(player, path)
+    assert not path.exists()
+    exported = read(az.export(player, path, batch_size=2))
+    assert exported.call(name_leaves(init_batch(player.game, 2)))[0].shape == (2, 9)
+
+
+@pytest.mark.parametrize("name", ["mlp", "quantized"])
+@pytest.mark.compiles(2)
+def test_an_onnx_file_computes_the_network(name, some_states, tmp_path):
+    assert_onnx(name, some_states, tmp_path)
+
+
+def test_refusals(tmp_path, monkeypatch):
+    """Before a player is loaded."""
+    check = exports.check_export
+    player = make_player()
+    custom = player.parts._replace(network=player.parts.network._replace(plain=None))
+    custom = dataclasses.replace(player, parts=custom)
+    onnx, hlo = tmp_path / "player.onnx", tmp_path / FILE
+    assert_refused(
+        (lambda: check(tmp_path / "player.pt"), "use a name that ends in .stablehlo or .onnx"),
+        (lambda: check(tmp_path / "missing" / "player.onnx"), "there is no folder ...missing"),
+        (lambda: check(onnx, num_simulations=0), "ONNX files contain only the network"),
+        (lambda: check(hlo, num_simulations=-1), "num_simulations is -1: use 0"),
+        (lambda: check(hlo, batch_size=0), "batch_size is 0: use 1 or more"),
+        (lambda: check(hlo, num_simulations="8"), "num_simulations is '8', which is not of"),
+        (lambda: check(onnx, batch_size=2.5), "batch_size is 2.5, which is not of type int"),
+        (lambda: az.export(custom, onnx), "no ONNX form, ... that ends in .stablehlo"),
+    )
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_refused(
+        (lambda: check(onnx), "needs the package onnx: ... install onnx"),
+        (lambda: check(hlo), "needs the package flatbuffers: ... install flatbuffers"),
+    )

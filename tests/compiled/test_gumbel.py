@@ -1,0 +1,89 @@
+"""Gumbel AlphaZero against a plain implementation of its paper, and its noise."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.search import Gumbel
+from azjax.search.gumbel import considered_visits
+from guard import sharing
+from reference import gumbel
+from tables import bench, pile_states, run, textbook
+
+CLEAR = 1e-4  # Choices with a smaller margin may differ in float32.
+FEW = {"num_simulations": 20, "max_considered_actions": 3}
+SETTINGS = [
+    FEW | {"gumbel_scale": 3.0},
+    {"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5},
+    {"value_scale": 1.0},
+]
+
+
+def noise_of(result):
+    """The root's noise in a finished search, `[B, A]`."""
+    return result.tree.extra_data[0]
+
+
+def assert_equals_textbook(name, config, states, add_noise):
+    table = bench(name).random_table()
+    result = run(config, table, states, name=name, add_noise=add_noise)
+    noise = noise_of(result)[:20]
+    assert (noise != 0).all() == add_noise
+    settings = gumbel.Settings(*(getattr(config, name) for name in gumbel.Settings._fields))
+    expected = textbook(gumbel, name, table, states, noise.tolist(), [settings] * 20)
+    clear = np.array([one.margin for one in expected]) > CLEAR
+    assert clear.mean() > 0.7
+    actions = range(result.visit_counts.shape[1])
+    for row in np.flatnonzero(clear):
+        one, ours = expected[row], jax.tree.map(lambda leaf: leaf[row], result)
+        visits, policy = (
+            [found.get(action, 0) for action in actions] for found in (one.visit_counts, one.policy)
+        )
+        np.testing.assert_array_equal(ours.visit_counts, visits)
+        np.testing.assert_allclose(ours.action_weights, policy, atol=2e-4)
+        np.testing.assert_allclose(ours.value, one.value, atol=1e-5)
+        assert ours.action == one.action
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["few", "scales", "values"])
+def test_gumbel_equals_the_textbook(some_states, settings):
+    for add_noise in (True, False):
+        assert_equals_textbook("tic_tac_toe", Gumbel(**settings), some_states, add_noise)
+
+
+def test_gumbel_equals_the_textbook_where_a_player_moves_twice():
+    assert_equals_textbook("misere_pile", Gumbel(), pile_states(), True)
+
+
+def test_sequential_halving_is_that_of_the_reference():
+    with sharing():
+        find = jax.jit(considered_visits, static_argnums=(2, 3))
+        ours = {n: find(np.arange(1, 17), np.int32(n), 200, 16) for n in (1, 7, 50, 200)}
+    for simulations, table in ours.items():
+        settings = gumbel.Settings(simulations)
+        theirs = [gumbel.halving(settings, legal) for legal in range(1, 17)]
+        np.testing.assert_array_equal(table[:, :simulations], theirs)
+
+
+def test_the_noise_is_gumbels_times_its_scale(some_states):
+    table = bench("tic_tac_toe").random_table()
+    for scale in (0.5, 3.0):
+        search = functools.partial(run, Gumbel(gumbel_scale=scale), table, some_states)
+        noise = [noise_of(search(seed=seed, add_noise=True)) for seed in range(4)]
+        noise = np.concatenate(noise).ravel() / scale
+        assert len(np.unique(noise)) > 0.99 * len(noise)
+        error = np.pi / np.sqrt(6 * len(noise))
+        assert noise.mean() == pytest.approx(np.euler_gamma, abs=5 * error)
+        for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
+            share = (noise < -np.log(-np.log(probability))).mean()
+            assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
+
+
+def test_gumbel_visits_the_considered_actions(some_states):
+    table, legal = bench("tic_tac_toe").random_table(), (some_states.board == 0).sum(axis=1)
+    for settings, most in ((FEW, 3), ({}, 16)):
+        result = run(Gumbel(**settings), table, some_states, add_noise=True)
+        visited = (result.visit_counts > 0).sum(axis=1)
+        np.testing.assert_array_equal(visited, np.minimum(most, legal))

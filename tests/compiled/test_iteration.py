@@ -1,0 +1,244 @@
+"""An iteration is reproducible, the same on 1 and 2 devices, compiled once, and uses its parts."""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import guard
+import trainings
+from azjax import training
+from azjax.games import hashing
+from azjax.networks import MLPConfig
+from azjax.runs.config import Config, make_parts
+from azjax.training import loop
+from azjax.training import step as steps
+from azjax.training.learner import Learner, LearnerConfig, LearnerState
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.replay import ReplayConfig
+from azjax.training.targets import TargetConfig, Transition, make_samples, transform
+from trainings import CONFIG, KEY, PARTS, PLACES, assert_equal, compilations, copy, to_host
+
+
+@pytest.fixture(scope="module")
+def one():
+    return trainings.run(1)
+
+
+@pytest.fixture(scope="module")
+def two():
+    return trainings.run(2)
+
+
+def test_an_iteration_is_reproducible_bit_for_bit(two):
+    state = copy(two.before)
+    assert_equal(two.iterate(state), (two.after, two.metrics))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))  # It was donated.
+
+
+def test_one_device_and_two_agree(one, two):
+    assert_equal(one.before, two.before)
+    for name in ("games", "archive", "iteration", "key"):
+        assert_equal(getattr(one.after, name), getattr(two.after, name))
+    assert_equal(one.metrics[1:], two.metrics[1:])
+    for ours, theirs in (
+        (one.after.replay, two.after.replay),
+        (one.metrics.losses, two.metrics.losses),
+        (one.after.learner, two.after.learner),
+    ):
+        jax.tree.map(
+            functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5),
+            *map(to_host, (ours, theirs)),
+        )
+
+
+def test_every_iteration_has_new_random_draws(two):
+    # The games and the network are the same, but the iteration number differs.
+    counted_on = copy(two.before).replace(iteration=two.before.iteration + 1)
+    assert (two.iterate(counted_on)[0].games.states.board != two.after.games.states.board).any()
+
+
+def test_the_average_plays_and_the_parameters_learn(two):
+    def perturb(name):
+        learner = two.before.learner
+        changed = jax.tree.map(lambda x: x + 0.1, getattr(learner, name))
+        state = two.before.replace(learner=learner._replace(**{name: changed}))
+        return two.iterate(copy(state))[0]
+
+    assert_equal(perturb("variables").replay, two.after.replay)
+    with pytest.raises(AssertionError):
+        assert_equal(perturb("average").replay, two.after.replay)
+
+
+def test_an_iteration_changes_what_it_should(two):
+    for before, after in zip(
+        *map(jax.tree.leaves, (two.before.learner, two.after.learner)), strict=True
+    ):
+        assert (to_host(before) != to_host(after)).any()
+    assert_equal(two.before.key, two.after.key)
+    assert (two.before.iteration, two.after.iteration) == (0, 1)
+    assert two.after.learner.step == CONFIG.learner.steps
+    assert two.metrics.moves == CONFIG.selfplay.games * CONFIG.selfplay.unroll_length
+
+
+def test_every_device_holds_the_same_parameters_and_statistics(two):
+    assert "batch_stats" in two.after.learner.variables
+    for leaf in jax.tree.leaves(two.after.learner):
+        first, second = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_a_state_keeps_its_types_and_shardings(one, two):
+    with compilations() as heard:
+        jax.jit(jnp.sinh)(0.0)
+    assert heard and one.compiled_again == two.compiled_again == []
+    promised = training.abstract_state(PARTS, two.mesh)
+    for state in (two.before, two.after, two.later):
+        assert jax.tree.structure(state) == jax.tree.structure(promised)
+        for leaf, expected in zip(*map(jax.tree.leaves, (state, promised)), strict=True):
+            assert (leaf.shape, leaf.dtype) == (expected.shape, expected.dtype)
+            assert leaf.sharding.is_equivalent_to(expected.sharding, leaf.ndim)
+            assert not getattr(leaf, "weak_type", False)
+
+
+def test_iterate_passes_the_state_on(two, monkeypatch):
+    def make_state(parts, key, mesh):
+        assert (parts, key) == (PARTS, "key") and mesh.size == jax.device_count()
+        return copy(two.before)
+
+    monkeypatch.setattr(loop, "make_state", make_state)
+    monkeypatch.setattr(loop, "compiled", lambda function, state: two.iterate)
+    iterations = loop.iterate(PARTS, "key")
+    state, metrics = next(iterations)
+    assert_equal((state, metrics), (two.after, two.metrics))
+    assert_equal(next(iterations)[0], two.later)
+
+
+COLLECTIVES = r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-\w+)(-start)?\("
+
+
+def loops_with_collectives(hlo):
+    """Returns the bodies of while loops with collectives in a compiled program."""
+    bodies = dict(re.findall(r"^(?:ENTRY )?%?([\w.-]+) \(.*?\{\n(.*?)^\}", hlo, re.M | re.S))
+    calls = {name: set(re.findall(r"[\w.-]+", text)) & set(bodies) for name, text in bodies.items()}
+    talking = {name for name, text in bodies.items() if re.search(COLLECTIVES, text)}
+    while callers := {name for name in bodies if calls[name] & talking} - talking:
+        talking |= callers
+    loops = set(re.findall(r"\bbody=%?([\w.-]+)", hlo))
+    assert len(loops & set(bodies)) > 3, "the program's loops were not found"
+    return loops & talking
+
+
+def test_only_the_optimizer_communicates_with_other_devices(two):
+    # One loop makes the optimizer steps; self-play with its searches is another. A collective
+    # inside a search would wait for the other device at every node.
+    with guard.sharing():
+        hlo = two.iterate.lower(two.before).compile().as_text()
+    assert len(loops_with_collectives(hlo)) == 1
+
+
+def test_the_position_buffer_eventually_holds_nearly_every_position(one, solution):
+    """All unfinished positions except for the few that share a bucket."""
+    state = copy(one.later)
+    for _ in range(28):
+        state, _ = one.iterate(state)
+    archive, states = jax.device_get(state.archive), solution.decision_states
+    boards = archive.entries.states.board[archive.filled[: archive.used]]
+    kept, all_boards = (
+        {board.tobytes() for board in np.asarray(x)} for x in (boards, states.board)
+    )
+    assert kept <= all_boards
+    places = np.asarray(hashing.buckets(states, PLACES))
+    assert len(kept) > 0.9 * len(np.unique(places))
+
+
+# --- From given moves to the optimizer ----------------------------------------------------
+
+PLIES, GAMES, SHARDS, STEPS, BATCH = 6, 16, 2, 8, 32
+GIVEN = Config(
+    network=MLPConfig(encoding="absolute", hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=GAMES, unroll_length=PLIES),
+    targets=TargetConfig(outcome_weight=0.7, td_lambda=0.4),
+    replay=ReplayConfig(capacity=GAMES * PLIES, shards=SHARDS),  # Exactly full.
+    learner=LearnerConfig(batch_size=BATCH, steps=STEPS),
+)
+
+
+def given_moves():
+    """Generated moves `[PLIES, GAMES, ...]` in which all numbers differ."""
+    rng, axes = np.random.default_rng(0), (PLIES, GAMES)
+    discount = np.where(rng.random(axes) < 0.2, 0.0, -1.0)
+    reward = np.where(discount == 0, rng.integers(-1, 2, axes), 0.0)
+    return Transition(
+        planes=rng.random((*axes, 3, 3, 3)) < 0.5,
+        legal=rng.random((*axes, 9)) < 0.7,
+        action_weights=np.float32(rng.dirichlet(np.ones(9), axes)),
+        root_value=np.float32(rng.uniform(-1, 1, axes)),
+        action=np.zeros(axes, np.int32),
+        reward=np.float32(reward),
+        discount=np.float32(discount),
+    )
+
+
+def take_down(notes, samples, axis_name):
+    """A learner that only records the batches; the losses depend on the step."""
+    step = notes.step
+    batches = jax.tree.map(lambda all, one: all.at[step].set(one), notes.variables, samples)
+    losses = {name: jnp.float32(step + i) for i, name in enumerate("abc")}
+    return notes._replace(variables=batches, step=step + 1), losses
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Of an iteration with given moves: buffer, batches `[STEPS, BATCH, ...]`, metrics, targets."""
+    moves = given_moves()
+
+    @jax.jit
+    def iterate(key):
+        parts = make_parts(GIVEN)
+        blank = jax.tree.map(
+            lambda leaf: jnp.zeros((STEPS, BATCH, *leaf.shape), leaf.dtype), training.example(parts)
+        )
+        notes = LearnerState(blank, (), (), jnp.int32(0))
+        parts = parts._replace(learner=Learner(lambda variables: notes, take_down, STEPS))
+        state, metrics = training.iteration(parts, training.init(parts, key))
+        others = [TargetConfig(), TargetConfig(0.7), TargetConfig(1.0, 0.4)]
+        samples = [make_samples(config, moves) for config in (GIVEN.targets, *others)]
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples[0])
+        image = functools.partial(transform, trainings.GAME)
+        images = jax.vmap(jax.vmap(image, (0, None)), (None, 0))(flat, jnp.arange(8))
+        return state.replay.samples, state.learner.variables, metrics, samples, images
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "self_play", lambda p, v, keys, games, archive: (games, moves))
+        return jax.device_get(iterate(KEY))
+
+
+def test_metrics_are_means_of_the_steps_and_counts_of_games(found):
+    for i, name in enumerate("abc"):
+        np.testing.assert_allclose(found[2].losses[name], np.mean(np.arange(STEPS)) + i)
+    assert found[2].games == (given_moves().discount == 0).sum() < found[2].moves == GAMES * PLIES
+
+
+def test_the_buffer_holds_the_configured_targets(found):
+    samples, *others = found[3]
+    for ours, theirs in zip(*map(jax.tree.leaves, (found[0], samples)), strict=True):
+        by_game = np.swapaxes(theirs, 0, 1).reshape(ours.shape)
+        np.testing.assert_allclose(ours, by_game, atol=1e-6)
+    for other in others:
+        assert (abs(other.value - samples.value) > 0.01).mean() > 0.4
+
+
+def test_batches_are_samples_under_every_symmetry(found):
+    """Each training sample is a symmetric copy of a played one, identified by its value."""
+    batches = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found[1])
+    rows = abs(found[3][0].value.reshape(-1, 1) - batches.value).argmin(axis=0)
+    same = np.ones((8, STEPS * BATCH), bool)
+    for image, learned in zip(*map(jax.tree.leaves, (found[4], batches)), strict=True):
+        same &= np.isclose(image[:, rows], learned, atol=1e-6).reshape(*same.shape, -1).all(axis=-1)
+    assert (same.sum(axis=0) == 1).all()
+    assert abs(same.sum(axis=1) - 32).max() < 5 * np.sqrt(32 * 7 / 8)
+    assert len(np.unique(rows)) > 60  # Of 96; with few draws the batches would repeat.

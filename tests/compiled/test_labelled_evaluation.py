@@ -1,0 +1,178 @@
+"""Evaluation on labelled positions, during training and by `azjax verify`."""
+
+import dataclasses
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax import training
+from azjax.cli import custom, labelled, verify
+from azjax.games import connect_four
+from azjax.proof.callbacks import LabelledEvaluation
+from azjax.proof.labelled import count_errors, random_errors, rates
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.search import PUCT, make_search
+from azjax.training import loop as loops
+from azjax.training.loop import Loop
+from azjax.training.metrics import Record
+from guard import sharing
+from refusals import assert_refused, check_program
+from run_directories import make_run
+from small import conv
+
+CONFIG = dataclasses.replace(
+    presets.smoke(presets.get("default")),
+    game="connect_four",
+    network=conv(width=4, blocks=0, head_hidden=4),
+    search=PUCT(num_simulations=4, c_puct=0.3, first_play_urgency="loss"),  # No default.
+    seed=3,
+)
+PARTS = make_parts(CONFIG)
+POSITIONS = PARTS.game.positions()
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("labelled") / "run", CONFIG)
+
+
+@pytest.fixture(scope="module")
+def player(run_dir):
+    return azjax.load(run_dir)
+
+
+@pytest.fixture(scope="module")
+def answers(player):
+    """The scores and values of the network alone, and of its search with two simulations."""
+    config = dataclasses.replace(CONFIG.search, num_simulations=2)
+    search = make_search(config, PARTS.game, PARTS.evaluate)
+    searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
+    scores = np.eye(7)[searched.action]
+    values = np.asarray(searched.q_values)[np.arange(len(scores)), searched.action]
+    return player.evaluate(POSITIONS.states), (scores, values)
+
+
+# In training.
+
+
+def test_training_evaluates_the_averaged_network_without_search(answers):
+    mesh = training.make_mesh(jax.devices()[:1])
+    with sharing():
+        state = training.make_state(PARTS, jax.random.key(3), mesh)
+        evaluation = LabelledEvaluation(PARTS, 1)
+        variables = jax.tree.map(lambda leaf: -leaf, state.learner.variables)
+        learner = state.learner._replace(variables=variables)
+        state = state.replace(learner=learner, iteration=state.iteration + 1)
+        loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
+        evaluation.on_iteration(loop)
+    expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers[0]))
+    assert loop.record.errors == {
+        "error": expected.errors["mean"].estimate,
+        **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
+        "sign_error": expected.sign_errors["mean"].estimate,
+    }
+
+
+def test_a_game_without_labelled_positions_is_refused():
+    parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
+    said = "tic_tac_toe has no labelled positions"
+    assert_refused((lambda: LabelledEvaluation(parts, 1), said))
+
+
+def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatch):
+    evaluation = LabelledEvaluation(PARTS, 1)
+    evaluation.every = 4
+    monkeypatch.setattr(evaluation, "find_errors", lambda variables: {"error": 0.5})
+
+    def is_evaluated(iteration):
+        learner = types.SimpleNamespace(average=jnp.zeros(1))
+        state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
+        record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
+        loop = Loop(PARTS, state, None, 11, 0.0, record=record, callbacks=[evaluation])
+        loop.tell("on_iteration")
+        return loop.record.errors == {"error": 0.5}
+
+    assert [i for i in range(1, 12) if is_evaluated(i)] == [1, 4, 8, 11]
+    monkeypatch.setattr(loops.processes, "in_first", lambda action: None)
+    assert not is_evaluated(4)
+
+
+def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play():
+    """The positions that self-play evaluates per device in the same iterations are the measure."""
+    for number, plies, simulations, devices in [
+        (16, 4, 4, 2),
+        (1024, 16, 32, 1),
+        (4096, 64, 100, 2),
+    ]:
+        selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
+        search = dataclasses.replace(PARTS.search, num_simulations=simulations)
+        every = LabelledEvaluation(PARTS._replace(selfplay=selfplay, search=search), devices).every
+        most = 0.02 * number * plies * (simulations + 1) / devices
+        assert len(POSITIONS.outcomes) <= most * every
+        assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
+
+
+def test_the_file_names_its_source():
+    with np.load(connect_four.POSITIONS) as file:
+        said = str(file["source"])
+    assert said.startswith("python -m experiments.label --seed 0, with bitbully ")
+    assert connect_four.POSITIONS.stat().st_size < 200_000
+
+
+# A trained player.
+
+
+def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
+    """Its search has the settings of the run."""
+    with sharing():
+        assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["game"], found["iteration"]) == ("connect_four", 0)
+    assert [agent["simulations"] for agent in found["players"]] == [0, 2]
+    for agent, (scores, values) in zip(found["players"], answers, strict=True):
+        tally = count_errors(POSITIONS, lambda _, given=(scores, values): given)
+        for name, counts in tally._asdict().items():
+            said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
+            assert agent["counts"][name] == said
+        errors = rates(POSITIONS, tally).errors
+        assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
+
+
+def test_verify_prints_tables_of_errors_and_blunders(run_dir, answers, monkeypatch, capfd):
+    policies = {0: answers[0], 2: answers[1], 3: answers[1]}
+
+    def evaluate(player, positions, number):
+        return count_errors(positions, lambda _: policies[number]), policies[number][0]
+
+    monkeypatch.setattr(labelled, "evaluate", evaluate)
+    assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    titles = "positions of random network alone 2 simulations 3 simulations"
+    assert " ".join(lines[2].split()) == titles
+    for name, share in random_errors(POSITIONS).items():
+        row = next(line for line in lines if line.startswith(name))
+        assert f" {100 * share:.1f} " in row and row.count("–") == 3
+    assert out.count("instead of") == 1 and "more: add --limit" in out
+    for words in ("exactly one move keeps", "the wrong sign", "PROVED"):
+        assert (words in out) == (words != "PROVED")
+
+
+def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
+    many = "connect_four has too many positions to enumerate"
+    instead = "leave it out to count errors on labelled positions"
+    rows = [("--until unbeatable", f"{many}, so --until unbeatable can", instead)]
+    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, player))
+    check_program(verify.main, rows, capfd)
+    parts = PARTS._replace(game=PARTS.game._replace(positions=None))
+    unlabelled = dataclasses.replace(player, parts=parts)
+    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, unlabelled))
+    check_program(verify.main, [("", many)], capfd)

@@ -1,0 +1,186 @@
+"""The lecture's players: one with a memory against a slow reference, its games, and counts."""
+
+import functools
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.players import Agent, Decision, perfect_agent
+from contract import rows_of, same, some_states
+from experiments.lecture import exploration, matches, network
+from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
+from experiments.lecture.series import play_series
+from experiments.lecture.setup import Setup, tabulated
+from reference import persistent
+from reference import tic_tac_toe as rules
+from refusals import assert_refused
+
+LANES, SIMULATIONS, CONSTANT = 192, 30, 0.3
+
+
+@pytest.fixture(scope="module")
+def learner(tic_tac_toe):
+    """A player with a memory, `learn` compiled for `LANES` games, and states of many plies."""
+    player = make_persistent(tic_tac_toe, PersistentConfig(SIMULATIONS, CONSTANT, "last", 512))
+    learn, states = jax.jit(player.learn), some_states("tic_tac_toe", LANES, finished=1)
+    learn(jax.random.key(0), states, player.init_memory(LANES))
+    return player, learn, states
+
+
+def test_visits_are_distributed_as_in_the_reference(tic_tac_toe, learner):
+    """The means of the players agree within five standard errors, at one move and a later one."""
+    player, learn, _ = learner
+    memory, rng = player.init_memory(LANES), random.Random(0)
+    references = [persistent.Memory() for _ in range(LANES)]
+    position, state = rules.start(), tic_tac_toe.init()
+    for seed, moves in enumerate([(0, 4, 8, 2), (6,)]):
+        for move in moves:
+            position, _ = rules.play(position, move)
+            state, _ = tic_tac_toe.step(state, move)
+        states = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], LANES, axis=0), state)
+        decision, memory = learn(jax.random.key(seed), states, memory)
+        expected = np.zeros((LANES, 9))
+        for lane, reference in enumerate(references):
+            args = rules, reference, position, SIMULATIONS, CONSTANT, rng, "last"
+            for action, visits in persistent.learn(*args).items():
+                expected[lane, action] = visits
+        for power in (1, 2):  # Also compare the spread.
+            actual, wanted = decision.visit_counts.astype(float) ** power, expected**power
+            error = np.sqrt((actual.var(axis=0) + wanted.var(axis=0)) / LANES)
+            assert (abs(actual.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
+        sign = 1 if position.player == 0 else -1  # Outcomes are for player 0.
+        values = [sign * each.totals[position] / each.visits[position] for each in references]
+        error = np.sqrt((np.var(values) + decision.value.var()) / LANES)
+        assert abs(np.mean(values) - decision.value.mean()) <= 5 * error + 1e-6
+        action = int(expected.sum(axis=0).argmax())
+        after = [(each, each.children[position].get(action)) for each in references]
+        means = [sign * each.totals[to] / each.visits[to] for each, to in after if to]
+        actual = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
+        error = np.sqrt(np.var(means) / len(means) + actual.var() / len(actual))
+        assert abs(np.mean(means) - actual.mean()) <= 5 * error + 1e-6
+
+
+def test_every_game_has_its_own_memory_which_grows(tic_tac_toe, learner):
+    """A finished game adds nothing to its memory."""
+    player, learn, states = learner
+    memory = player.init_memory(LANES)
+    for calls in (1, 2):
+        before, (decision, memory) = memory, learn(jax.random.key(calls), states, memory)
+        assert (memory.visits[:-1].max(axis=1) == SIMULATIONS * calls).all()  # The root's.
+        assert (decision.nodes[:-1] == SIMULATIONS).all()
+    for name in ("visits", "totals", "children"):
+        np.testing.assert_array_equal(getattr(memory, name)[-1], getattr(before, name)[-1])
+        assert not getattr(memory, name)[-1].any() or name == "children"
+    legal = np.asarray(jax.vmap(tic_tac_toe.legal_actions)(states))
+    assert legal[np.arange(LANES - 1), decision.action[:-1]].all()
+    assert not np.asarray(decision.weights)[~legal].any()
+    np.testing.assert_allclose(decision.weights[:-1].sum(axis=1), 1, atol=1e-5)
+    result, key = learn(jax.random.key(9), states, memory), jax.random.key(9)
+    rolled = np.array([0, *np.roll(np.arange(1, LANES), 3)])
+    other = learn(key, rows_of(states, rolled), rows_of(memory, rolled))
+    assert same(rows_of(result, 0), rows_of(other, 0))
+    assert not same(rows_of(result, 1), rows_of(other, 1))
+    refused = "the memory has shape (1, 1024), and 192 games of this player need (192, 512): make"
+    other = make_persistent(tic_tac_toe, PersistentConfig(capacity=1024)).init_memory(1)
+    bad = {"num_simulations": 0, "exploration": -1.0, "expansion": "first", "capacity": 8}
+    assert_refused(
+        (lambda: player.learn(key, states, other), refused),
+        *((lambda k=k, v=v: PersistentConfig(**{k: v}), f"persistent.{k}") for k, v in bad.items()),
+    )
+
+
+# Games.
+
+
+@pytest.fixture(scope="module")
+def lowest(tic_tac_toe):
+    """Plays the first legal action."""
+
+    def act(params, key, states):
+        legal = jax.vmap(tic_tac_toe.legal_actions)(states)
+        return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal / 1.0)
+
+    return Agent("lowest", act, deterministic=True)
+
+
+def counting(game):
+    """Counts its games; its first move in game n is the nth free cell."""
+
+    def learn(key, states, memory):
+        legal = jax.vmap(game.legal_actions)(states)
+        begins = jnp.sum(states.board != 0, axis=1) < 2
+        turn = jnp.where(begins, memory, 0) % jnp.sum(legal, axis=1)
+        action = jnp.argmax(jnp.cumsum(legal, axis=1) > turn[:, None], axis=1)
+        return Decision(action.astype(jnp.int32), legal / 1.0), memory + begins
+
+    return PersistentPlayer("counting", lambda batch_size: jnp.zeros(batch_size, jnp.int32), learn)
+
+
+def outcome(opening):
+    """Returns the first player's outcome if both play the first legal move after the opening."""
+    position, total, action = rules.start(), 0, opening
+    while not position.over:
+        sign = 1 if position.player == 0 else -1
+        position, reward = rules.play(position, action)
+        total += sign * reward
+        action = position.board.index(0) if 0 in position.board else None
+    return total
+
+
+@pytest.mark.compiles(1)
+def test_memories_last_from_game_to_game(tic_tac_toe, lowest):
+    """The player opens with a different cell in each game; every series has a separate memory."""
+    player, key = counting(tic_tac_toe), jax.random.key(0)
+    player = player._replace(init_memory=lambda batch_size: jnp.arange(batch_size) * 2)
+    result = play_series(tic_tac_toe, player, lowest, 5, 3, key)
+    expected = [outcome(opening) for opening in range(9)]
+    assert result.dtype == np.int8
+    assert result.tolist() == [expected[game : game + 5 : 2] for game in range(5)]
+    assert len({*expected}) > 1
+
+
+@pytest.fixture(scope="module")
+def setup(tic_tac_toe, solution):
+    return Setup(tic_tac_toe, solution, quick=True, seed=0)
+
+
+@pytest.mark.compiles(2)
+def test_outcomes_are_those_of_the_first_player(setup, lowest, monkeypatch):
+    """MCTS is compiled once, as the second agent; here both players are simple."""
+    monkeypatch.setattr(matches, "player", lambda name: lowest._replace(name=name))
+    for first, second in (("MCTS(10)", "random"), ("random", "MCTS(10)"), ("a", "b")):
+        games = matches._play(setup, first, second, 8, jax.random.key(0))
+        assert games.outcomes.tolist() == [outcome(0)] * 8 == [1] * 8
+
+
+@pytest.mark.compiles(4)
+def test_a_table_plays_the_moves_of_its_agent(tic_tac_toe, solution):
+    agent = perfect_agent(tic_tac_toe, solution)
+    table = tabulated(tic_tac_toe, solution, agent)
+    assert (table.name, table.deterministic) == (agent.name, True)
+    rows = np.random.default_rng(0).permutation(len(solution.decisions))[:256]
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.decision_states)
+    actual, expected = (jax.jit(a.act)(a.params, jax.random.key(0), states) for a in (table, agent))
+    np.testing.assert_array_equal(actual.action, expected.action)
+    np.testing.assert_allclose(actual.weights, expected.weights, atol=1e-6)
+
+
+def test_all_games_and_the_blunders_in_all_positions_are_counted(setup):
+    assert matches.count_all(setup)["all"] == [131_184, 46_080, 77_904]
+    solution = setup.solution
+    optimal, legal = (each[solution.decisions] for each in (solution.optimal, solution.legal))
+    right, wrong = np.argmax(optimal, axis=1), np.argmax(legal & ~optimal, axis=1)
+    assert int(network._count(setup, right)) == 0
+    bad = (legal & ~optimal).any(axis=1)
+    assert int(network._count(setup, np.where(bad, wrong, right))) == bad.sum()
+
+
+@pytest.mark.compiles(1)
+def test_depths_of_a_tree():
+    parents = jnp.array([[-1, 0, 0, 1, 3, -1], [-1, 0, 1, 2, 3, 4]])
+    expected = [[0, 1, 1, 2, 3, -1], [0, 1, 2, 3, 4, 5]]
+    depths = functools.partial(exploration._depths)(parents)
+    np.testing.assert_array_equal(depths, expected)

@@ -1,0 +1,137 @@
+"""mctx's loop as an engine, and mctx's policies as algorithms; `tests/system` has longer ones."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games.base import play
+from azjax.search import NEVER, Gumbel, MctxMuZero, mctx_fns, rollout_evaluator
+from engines import assert_equal, compare
+from guard import sharing
+from tables import BATCH, bench, repeat, run
+
+OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
+
+
+@pytest.fixture(scope="module")
+def two_results(solution):
+    """In late positions, with random outputs of the evaluator, so that every key has an effect."""
+    late = np.flatnonzero((solution.states.board != 0).sum(axis=1) > 5)
+    rows = np.random.default_rng(0).choice(late, BATCH, replace=False)
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    return compare(Gumbel(num_simulations=16), "tic_tac_toe", states, luck=0.5)
+
+
+def test_both_engines_find_the_same_bit_for_bit(two_results):
+    ours, theirs = two_results
+    assert_equal(ours, theirs)
+    assert (theirs.tree.node_visits[:, 1:] * theirs.tree.embeddings.over[:, 1:] > 1).any()
+
+
+def test_the_functions_keep_the_game_s_conventions(solution):
+    """For every action in many positions: legal, illegal and in finished games."""
+    a_bench, states = bench("tic_tac_toe"), solution.states
+    game, table, size = a_bench.game, a_bench.random_table(), len(states.board)
+    fns = mctx_fns(game, a_bench.evaluate)
+
+    @jax.jit
+    def compute(table, states):
+        actions = jnp.arange(9)[:, None].repeat(size, 1)
+        one = functools.partial(fns.recurrent_fn, table, jax.random.key(0))
+        played = jax.vmap(lambda action: jax.vmap(functools.partial(play, game))(states, action))
+        later = jax.vmap(lambda action: one(action, states))(actions)
+        root = fns.root(table, jax.random.key(0), states)
+        return root, fns.invalid_actions(states), later, played(actions)
+
+    with sharing():
+        root, invalid, (output, after), expected = jax.device_get(compute(table, states))
+    over, legal = states.over, (states.board == 0) & ~states.over[:, None]
+    logits, values = a_bench.evaluate(table, None, states)
+    np.testing.assert_array_equal(root.prior_logits, np.where(legal, logits, NEVER))
+    np.testing.assert_array_equal(root.value, np.where(over, 0, values))
+    np.testing.assert_array_equal(invalid, ~legal)
+    jax.tree.map(np.testing.assert_array_equal, after, expected.state)
+    same = after.player == states.player
+    np.testing.assert_array_equal(output.discount, np.where(after.over, 0, np.where(same, 1, -1)))
+    np.testing.assert_array_equal(output.reward, expected.reward)
+    assert set(np.unique(output.reward[:, ~over])) == {0, 1} and not output.reward[:, over].any()
+    assert (output.value[after.over] == 0).all() and (output.value[~after.over] != 0).all()
+    allowed = (after.board == 0) & ~after.over[..., None]
+    np.testing.assert_array_equal(output.prior_logits != NEVER, allowed)
+
+
+def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
+    fns, states = mctx_fns(tic_tac_toe, rollout_evaluator(tic_tac_toe)), repeat([0] * 9)
+    with sharing():
+        values = jax.jit(lambda key: fns.root(None, key, states).value)(jax.random.key(1))
+    assert set(np.asarray(values)) == {-1, 0, 1}
+
+
+# mctx's policies as algorithms; those without noise are compared with mctx in `tests/system`.
+
+MUZERO = MctxMuZero(num_simulations=8)
+
+
+def test_equal_positions_get_equal_moves_without_exploration():
+    """mctx breaks ties at random; without exploration, the key has no effect."""
+    result = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat([0] * 9))
+    assert len(np.unique(result.visit_counts, axis=0)) == len(np.unique(result.action)) == 1
+
+
+def test_a_policy_plays_its_most_visited_action_at_temperature_0():
+    result = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9, OPEN))
+    most = result.visit_counts.max(axis=1)
+    np.testing.assert_array_equal(result.visit_counts[np.arange(BATCH), result.action], most)
+    drawn = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat(OPEN), temperature=1.0)
+    assert len(np.unique(drawn.action)) > 1
+
+
+def test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature():
+    states, table = repeat(OPEN, (0,) * 9), bench("tic_tac_toe").random_table()
+    explores, keys = np.arange(BATCH) % 4 < 2, jax.random.split(jax.random.key(1), BATCH)
+    search = functools.partial(run, MUZERO, table)
+    explored, quiet, turned = (
+        search(states=s, seed=k, temperature=np.float32(e), add_noise=e)
+        for s, k, e in [
+            (states, keys, explores),
+            (states, keys, False),
+            (jax.tree.map(lambda leaf: leaf[::-1], states), keys[::-1], explores[::-1]),
+        ]
+    )
+    for first in (explored, quiet):
+        assert (states.board[np.arange(BATCH), first.action] == 0).all()
+    np.testing.assert_array_equal(explored.visit_counts[~explores], quiet.visit_counts[~explores])
+    np.testing.assert_array_equal(explored.action[~explores], quiet.action[~explores])
+    np.testing.assert_array_equal(turned.visit_counts[::-1], explored.visit_counts)
+    for row in (0, 1):
+        assert len(np.unique(explored.visit_counts[row::4], axis=0)) > 3
+    assert (explored.visit_counts.sum(axis=1) == 8).all()
+
+
+def test_a_random_evaluator_gets_the_key_of_each_position():
+    """Also without exploration, where the policy itself draws with a fixed key."""
+    result = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat([0] * 9), luck=1.0)
+    assert len(np.unique(result.q_values, axis=0)) > 8
+
+
+def test_the_settings_of_a_policy_reach_it(some_states):
+    """The exploration weight changes searches, and the share of noise changes priors."""
+    table = bench("tic_tac_toe").random_table()
+    low, high = (
+        run(MctxMuZero(num_simulations=8, pb_c_init=c), table, some_states) for c in (0.0, 9.0)
+    )
+    assert (low.visit_counts != high.visit_counts).any()
+    none, noisy = (
+        run(
+            MctxMuZero(num_simulations=8, dirichlet_fraction=share),
+            table,
+            some_states,
+            add_noise=True,
+        )
+        for share in (0.0, 1.0)
+    )
+    np.testing.assert_allclose(none.prior, low.prior, atol=1e-6)
+    assert (abs(noisy.prior - low.prior) > 0.1).any()

@@ -1,0 +1,211 @@
+"""Networks against plain NumPy: evaluation, inference, training, symmetry."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import modules
+from azjax import games
+from azjax.networks import make_network
+from azjax.networks.convolution import arrange, convolve, restore
+from guard import sharing
+from modules import CONV, KINDS, SYMMETRIC, random_planes, random_variables
+from reference import network as reference
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def compute(game, config, platform="cpu"):
+    """The variables, and the outputs: evaluated, inferred, inferred in bfloat16; plain layers."""
+    network = make_network(config, game, platform)
+    coarse = make_network(dataclasses.replace(config, evaluation_dtype="bfloat16"), game, platform)
+
+    @jax.jit
+    def every(variables, planes):
+        folded, rounded = network.fold(variables), coarse.fold(variables)
+        inferred = network.infer(folded, planes), coarse.infer(rounded, planes)
+        return network.apply(variables, planes), *inferred, network.plain(folded).layers, rounded
+
+    with sharing():
+        variables = random_variables(network)
+        outputs = every(variables, random_planes(game, config.encoding))
+    return jax.device_get((variables, outputs))
+
+
+def check_outputs(evaluated, inferred, coarse, expected, rounded, tolerance):
+    logits, values, *_ = expected
+    assert logits.std(axis=0).min() > 1e-3 and values.std() > 1e-3  # The planes have an effect.
+    for found in (evaluated, inferred):
+        np.testing.assert_allclose(found[0], logits, **CLOSE)
+        np.testing.assert_allclose(found[1], values, **CLOSE)
+    assert {each.dtype for each in (*inferred, *coarse)} == {np.dtype("float32")}
+    assert {leaf.dtype for leaf in jax.tree.leaves(rounded)} == {jnp.bfloat16.dtype}
+    difference = abs(coarse[0] - logits).max()
+    assert 1e-5 < difference < tolerance * abs(logits).max()
+    np.testing.assert_allclose(coarse[1], values, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "conv_gpu"])
+def test_every_form_of_a_network_equals_its_formula(kind, tic_tac_toe):
+    kind, platform, _ = kind.partition("_gpu")
+    config, platform = KINDS[kind], "gpu" if platform else "cpu"
+    variables, (*outputs, plain, rounded) = compute(tic_tac_toe, config, platform)
+    expected = reference.outputs(config, variables, random_planes(tic_tac_toe))
+    tolerance = 0.05 if "LayerNorm" in kind else 0.03  # LayerNorm amplifies small differences.
+    check_outputs(*outputs, expected, rounded, tolerance)
+    norm = "layer" if "LayerNorm" in kind else "none"  # BatchNorm is folded into the layers.
+    plain_config = dataclasses.replace(config, **({} if kind == "mlp" else {"norm": norm}))
+    found = reference.outputs(plain_config, {"params": plain}, random_planes(tic_tac_toe))
+    np.testing.assert_allclose(found[0], expected[0], **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "blocks"),
+    [
+        ("tic_tac_toe", "symmetric", 4),  # 8 symmetries, not all of which commute.
+        ("tic_tac_toe", "symmetric_LayerNorm", 4),
+        ("connect_four:4x5", "symmetric", 2),
+        ("othello:4", "symmetric", 4),  # 4, with diagonals.
+    ],
+)
+def test_symmetric_copies_get_symmetric_outputs(name, kind, blocks):
+    """Shared weights save products, and compute the same as a plain network."""
+    game, config = games.make(name), SYMMETRIC[kind]
+    variables, (evaluated, inferred, coarse, plain, rounded) = compute(game, config)
+    planes = random_planes(game)
+    expected = reference.outputs(config, {"params": plain}, planes)
+    check_outputs(evaluated, inferred, coarse, expected, rounded, 0.05)
+    layer = "Dense_1" if kind == "symmetric" else "block0_a"
+    size, width = plain[layer]["kernel"].shape
+    assert variables["params"][layer]["kernel"].shape == (size, width // game.num_symmetries)
+    assert rounded[layer]["kernel"].shape == (blocks, size // blocks, width // blocks)
+    images = planes.reshape(8, -1, planes.shape[-1])[:, game.symmetries.cells]
+    for g, actions in enumerate(game.symmetries.actions):
+        image = images[:, g].reshape(planes.shape)
+        logits, values, _ = reference.outputs(config, {"params": plain}, image)
+        np.testing.assert_allclose(logits, expected[0][:, actions], **CLOSE)
+        np.testing.assert_allclose(values, expected[1], **CLOSE)
+
+
+def test_convolutions_on_small_boards_equal_their_formula():
+    rng, cases = np.random.default_rng(0), []
+    for shape in [(1, 1), (2, 4), (5, 5)]:
+        for size in (3, 1):
+            kernel = rng.normal(size=(size, size, 4, 5)).astype(np.float32)
+            cases.append((rng.normal(size=(3, *shape, 4)).astype(np.float32), kernel))
+
+    def compute(x, kernel):
+        arranged, x = arrange(kernel, x.shape[1:3]), jnp.moveaxis(x, 0, -1)
+        return jnp.moveaxis(convolve(x, arranged), -1, 0), restore(arranged, x.shape[:2])
+
+    with sharing():
+        found = jax.jit(lambda cases: [compute(*case) for case in cases])(cases)
+    for case, (output, kernel) in zip(cases, found, strict=True):
+        np.testing.assert_allclose(output, reference.convolve(*case), atol=2e-4)
+        np.testing.assert_allclose(kernel, case[1], atol=1e-5)
+
+
+# Initial weights.
+
+
+def test_untrained_networks(tic_tac_toe):
+    """A last layer of a block is zero, other layers have the scale of their inputs."""
+    kinds = {kind: KINDS[kind] for kind in ("conv", "dense", "dense_BatchNorm")}
+    kinds["shared"] = dataclasses.replace(SYMMETRIC["symmetric_LayerNorm"], head_hidden=512)
+    networks = {kind: make_network(config, tic_tac_toe) for kind, config in kinds.items()}
+    with sharing():
+        draw = jax.jit(lambda key: {kind: each.init(key) for kind, each in networks.items()})
+        every = jax.device_get(draw(jax.random.key(0)))
+    for kind, variables in every.items():
+        has_zeros = "BatchNorm" not in kind and kind != "conv"
+        for name, layer in variables["params"].items():
+            if "kernel" in layer:
+                assert (layer["kernel"] == 0).all() == (name.endswith("_b") and has_zeros)
+            assert not np.asarray(layer.get("bias", 0)).any()
+        statistics = variables.get("batch_stats", {})
+        assert len(statistics) == {"conv": 5, "dense_BatchNorm": 7}.get(kind, 0)
+        assert all((each["var"] == 1).all() for each in statistics.values())
+    kernel = every["shared"]["params"]["policy"]["kernel"]  # A part of 512 inputs.
+    assert kernel.shape == (64, 9) and np.std(kernel) * np.sqrt(512) == pytest.approx(1, abs=0.1)
+    kernel = every["conv"]["params"]["block0_a"]["kernel"]
+    assert np.std(kernel) * np.sqrt(4 * 9 / 2) == pytest.approx(1, abs=0.25)
+
+
+# Training.
+
+
+@pytest.fixture(scope="module")
+def trained(tic_tac_toe):
+    """The variables and planes, and one update on one device and on two."""
+    networks = modules.networks(tic_tac_toe)
+    variables = {name: random_variables(network) for name, network in networks.items()}
+    planes = random_planes(tic_tac_toe, batch=16)
+    return variables, planes, *modules.train_on_one_and_two(networks, variables, planes)
+
+
+def test_training_normalizes_by_the_batch_and_moves_statistics_a_tenth(trained):
+    variables, planes, one, *_ = trained
+    (logits, values), updated = one["conv"]
+    expected = reference.outputs(CONV, variables["conv"], planes, train=True)
+    np.testing.assert_allclose(logits, expected[0], **CLOSE)
+    np.testing.assert_allclose(values, expected[1], **CLOSE)
+    for name, batch in expected[2].items():
+        for statistic in ("mean", "var"):
+            before = variables["conv"]["batch_stats"][name][statistic]
+            after = updated["batch_stats"][name][statistic]
+            np.testing.assert_allclose(after, 0.9 * before + 0.1 * batch[statistic], **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["conv", "on_mesh", "nnx"])
+def test_batches_are_normalized_over_all_devices(name, trained):
+    _, _, one, two, _ = trained
+    (whole, updated), (parts, each) = one[name], two[name]
+    for found, expected in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(found, expected, **CLOSE)
+    for found, expected in zip(*map(jax.tree.leaves, (each, updated)), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_allclose(found[0], expected, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["custom", "counts"])
+def test_statistics_without_an_axis_are_averaged_over_devices(name, trained):
+    """The average of the statistics of each half of the batch."""
+    _, _, _, two, halves = trained
+    average = jax.tree.map(lambda a, b: (a + b) / 2, *(half[name][1] for half in halves))
+    for found, expected in zip(*map(jax.tree.leaves, (two[name][1], average)), strict=True):
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
+    differences = jax.tree.map(lambda a, b: abs(a - b).max(), *(half[name][1] for half in halves))
+    assert max(jax.tree.leaves(differences)) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["mlp", "dense"])
+def test_bfloat16_training_is_approximate_and_evaluation_is_exact(kind, tic_tac_toe):
+    config = KINDS[kind]
+    exact, coarse = (
+        make_network(dataclasses.replace(config, learning_dtype=dtype), tic_tac_toe)
+        for dtype in ("float32", "bfloat16")
+    )
+    variables, planes = random_variables(exact), random_planes(tic_tac_toe, batch=64)
+
+    def loss(train, variables):
+        logits, values = train(variables, planes, None)[0]
+        return jnp.mean(logits**2) + jnp.mean(values)
+
+    @jax.jit
+    def compute(variables):
+        each = [(net.train, net.apply(variables, planes)) for net in (exact, coarse)]
+        return [(jax.grad(functools.partial(loss, train))(variables), out) for train, out in each]
+
+    with sharing():
+        (wanted, outputs), (found, others) = jax.device_get(compute(variables))
+    gradients = zip(*map(jax.tree.leaves, (found, wanted)), strict=True)
+    errors = [abs(f - w).max() / abs(w).max() for f, w in gradients]
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype("float32")}
+    assert 1e-5 < max(errors) < 0.05
+    jax.tree.map(np.testing.assert_array_equal, outputs, others)

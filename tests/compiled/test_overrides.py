@@ -1,0 +1,235 @@
+"""Overrides: of states and up to symmetry, their files, and leaving out those without effect."""
+
+import jax
+import numpy as np
+import pytest
+
+import guard
+import misere_pile
+from azjax import games
+from azjax.exact import overrides as tables
+from azjax.exact.overrides import OverrideTable, empty_table, load_table, save_table, table_lookup
+from azjax.games.base import init_batch
+from azjax.games.rows import in_batches
+from azjax.networks.orientation import orient
+from azjax.players import Agent, Decision
+from azjax.players.overrides import (
+    join,
+    make_lookup,
+    oriented_overrides,
+    with_overrides,
+)
+from bad_players import explore_all, replay
+from refusals import assert_refused
+
+GAME = games.make("connect_four:3x3x3")
+KEY = jax.random.key(0)
+
+
+def first_legal(game):
+    """An agent that plays the first legal action; its other outputs are recognizable."""
+
+    def act(params, key, states):
+        legal = jax.vmap(game.legal_actions)(states)
+        value = jax.numpy.full(len(legal), 0.25)
+        return Decision(jax.numpy.argmax(legal, axis=1), legal * 0.5, value=value)
+
+    return Agent("first", act)
+
+
+def decide(game, lookup, states):
+    with guard.sharing():
+        agent = with_overrides(first_legal(game), lookup, "x")
+        assert agent.name == "x"
+        return jax.device_get(jax.jit(agent.act)(None, KEY, states))
+
+
+def table_of(game, lines, actions):
+    refuted = np.zeros((len(lines), game.num_actions), bool)
+    return OverrideTable(replay(game, lines), np.array(actions, np.int32), refuted)
+
+
+def test_a_table_replaces_moves_in_its_positions_and_nothing_else(tic_tac_toe, tmp_path):
+    table = table_of(tic_tac_toe, [(4,), (4, 0), (8, 0, 4)], [7, 6, 5])
+    table = table._replace(refuted=np.arange(27).reshape(3, 9) % 2 == 0, rounds=3)
+    save_table(tmp_path / "table.npz", table)
+    loaded = load_table(tmp_path / "table.npz", tic_tac_toe)
+    assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(table)))
+    states = replay(tic_tac_toe, [(8, 0, 4), (), (4,), (4, 8), (4, 0)])
+    rows, actions = jax.device_get(table_lookup(tic_tac_toe, loaded)(states))
+    assert rows.tolist() == [2, -1, 0, -1, 1] and actions[rows >= 0].tolist() == [5, 7, 6]
+    decision = decide(tic_tac_toe, table_lookup(tic_tac_toe, loaded), states)
+    assert decision.action.tolist() == [5, 0, 7, 0, 6]
+    np.testing.assert_array_equal(decision.weights[rows >= 0], np.eye(9)[[5, 7, 6]])
+    np.testing.assert_array_equal(decision.weights[rows < 0], 0.5 * (states.board[[1, 3]] == 0))
+    assert (decision.value == 0.25).all()
+
+
+def test_only_the_whole_state_identifies_a_position():
+    """The same stones are gone, but the other player is to move."""
+    game = misere_pile.make()
+    states = replay(game, [(0, 0), (1,)])  # One by one, or two in one move.
+    assert states.board[0].tolist() == states.board[1].tolist()
+    for row, line in enumerate([(0, 0), (1,)]):
+        rows, _ = table_lookup(game, table_of(game, [line], [1]))(states)
+        assert rows.tolist() == [-row, row - 1]
+
+
+# Up to symmetry: columns 0, 1 and 2 become 2, 1 and 0.
+
+
+def of_lines(lines, actions, game=GAME):
+    return oriented_overrides(game, "relative", replay(game, lines), np.array(actions))
+
+
+def found(overrides, lines, game=GAME):
+    """The override of each position: its move, or None."""
+    rows, actions = make_lookup(game, "relative", overrides)(replay(game, lines))
+    return [a if r >= 0 else None for r, a in zip(rows.tolist(), actions.tolist(), strict=True)]
+
+
+def test_overrides_hold_in_all_symmetric_copies_and_nowhere_else():
+    overrides = of_lines([(0, 1)], [2])
+    assert overrides.planes.shape == (1, 3) and overrides.actions.shape == (1,)
+    assert found(overrides, [(0, 1), (2, 1), (0, 2), (1, 0), ()]) == [2, 0, None, None, None]
+    two = of_lines([(0, 1), (2, 1), (1, 1)], [2, 0, 2])  # Copies become one entry.
+    assert len(two.actions) == 2 and found(two, [(2, 1), (0, 1)]) == [0, 2]
+    # The empty board is its own mirror image, and keeps one of its two moves.
+    assert found(of_lines([(), ()], [2, 0]), [()]) in ([0], [2])
+    plain = GAME._replace(symmetries=None)
+    assert found(of_lines([(0, 1)], [2], plain), [(0, 1), (2, 1)], plain) == [2, None]
+    decision = decide(GAME, make_lookup(GAME, "relative", overrides), replay(GAME, [(2, 1), (1,)]))
+    assert decision.action.tolist() == [0, 0]
+    np.testing.assert_array_equal(decision.weights, [[1, 0, 0], [0.5, 0.5, 0.5]])
+    call = lambda: of_lines([(0, 1), (2, 1)], [2, 2])  # noqa: E731
+    assert_refused((call, "different moves: make them equal"))
+
+
+def test_of_two_overrides_the_later_one_holds():
+    earlier, later = of_lines([(0,), (1, 0)], [1, 2]), of_lines([(2,), (0, 1)], [0, 0])
+    lines = [(0,), (1, 0), (1, 2), (0, 1)]
+    assert found(join(earlier, later), lines) == [2, 2, 0, 0]
+    assert found(join(later, earlier), lines) == [1, 2, 0, 0]
+    assert len(join(earlier, later).actions) == 3
+
+
+def test_the_canonical_orientation_is_the_smallest_copy():
+    """Against Python's order of tuples; the flags name the symmetries that lead to it."""
+    game = games.make("tic_tac_toe")
+    planes = np.random.default_rng(0).random((60, 3, 3, 2)) < 0.3
+    planes[:5] = np.arange(5)[:, None, None, None] % 2  # These are symmetric.
+    oriented = jax.device_get(orient(game.symmetries.cells, planes))
+    for board, smallest, flags in zip(planes, *oriented, strict=True):
+        grid = board.reshape(9, 2)
+        copies = [tuple(grid[order].ravel().tolist()) for order in game.symmetries.cells]
+        assert tuple(smallest.tolist()) == min(copies)
+        assert flags.tolist() == [copy == min(copies) for copy in copies]
+
+
+# Leaving out.
+
+
+def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
+    agent, rng, seat = middle(), np.random.default_rng(0), 1
+    lines = [(a, b, c)[:n] for n in range(4) for a in range(3) for b in range(3) for c in range(3)]
+    boards = {min(position_key(line), position_key(line, True)): line for line in lines}
+    states = replay(GAME, list(boards.values()))
+    legal = np.asarray(jax.vmap(GAME.legal_actions)(states))
+    moves = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1)
+    every = of_lines(list(boards.values()), moves)
+
+    def prune(some, name):
+        kept, last = tables.prune(GAME, "relative", agent, some, seat, tmp_path / name)
+        return kept, (last.ends.decisions, last.ends.moves.tolist())
+
+    with guard.sharing():
+        kept, games_of_every = prune(every, "all")
+        assert 0 < len(kept.actions) < len(every.actions)
+        again, _ = prune(kept, "again")
+        for some in (every, kept):
+            better = with_overrides(agent, make_lookup(GAME, "relative", some), "better")
+            decide = jax.jit(lambda states, better=better: better.act(None, KEY, states).action)
+            act = lambda states, d=decide: np.asarray(in_batches(d, (states,), 64))  # noqa: E731
+            folder = tmp_path / str(len(some.actions))
+            ends = explore_all(GAME, act, seat, folder, symmetric=True).ends
+            assert (ends.decisions, ends.moves.tolist()) == games_of_every
+        rows, actions = make_lookup(GAME, "relative", kept)(states)
+        alone = agent.act(None, KEY, states).action
+    assert len({*rows.tolist()} - {-1}) == len(kept.actions)
+    assert not ((actions == alone) & (rows >= 0)).any()  # Every one of them changes a move.
+    np.testing.assert_array_equal(again.planes, kept.planes)
+
+
+def position_key(line, mirrored=False):
+    [board] = replay(GAME, [tuple(2 - a for a in line) if mirrored else line]).board
+    return board.tobytes()
+
+
+def middle():
+    """An equivariant agent: the middle column, or the first of the others in canonical order."""
+
+    def act(params, key, states):
+        legal = jax.vmap(GAME.legal_actions)(states)
+        planes = jax.vmap(lambda state: GAME.observe(state, "relative"))(states)
+        turned = ~orient(GAME.symmetries.cells, planes).is_smallest[:, 0]
+        side = jax.numpy.where(legal[:, 0] == legal[:, 2], 2 * turned, 2 * legal[:, 2])
+        action = jax.numpy.where(legal[:, 1], 1, side)
+        return Decision(action, jax.nn.one_hot(action, 3), value=jax.numpy.zeros(len(action)))
+
+    return Agent("middle", act)
+
+
+# Files.
+
+
+def test_a_table_is_written_atomically(tic_tac_toe, monkeypatch, tmp_path):
+    start, path = jax.device_get(init_batch(tic_tac_toe, 1)), tmp_path / "table.npz"
+    save_table(path, OverrideTable(start, np.array([6], np.int32), np.zeros((1, 9), bool)))
+
+    def write_half(file, **arrays):
+        file.write(b"PK")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        save_table(path, empty_table(tic_tac_toe))
+    assert load_table(path, tic_tac_toe).actions.tolist() == [6]
+    assert [file.name for file in tmp_path.iterdir()] == ["table.npz"]
+
+
+def spoiled(**arrays):
+    """The arrays of a table with one position, X at 0 and O to move to 4, some of them replaced."""
+    states = np.array([[1, *[0] * 8, 1, 0]], np.uint8)
+    sound = {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
+    return {"states": states} | sound | arrays
+
+
+def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, tmp_path):
+    path = tmp_path / "table.npz"
+    assert tables.table_path(tmp_path, 6, 1, 32) == tmp_path / "lines/6-second-32.overrides.npz"
+    save_table(path, empty_table(tic_tac_toe))
+    empty = load_table(path, tic_tac_toe)
+    assert empty.states.board.shape == (0, 9) and sorted(np.load(path)) == sorted(spoiled())
+    np.savez(path, **spoiled())
+    assert load_table(path, tic_tac_toe).actions.tolist() == [4]
+    whole = bytearray(path.read_bytes())
+    whole[whole.rindex(b"PK\x01\x02") + 10] = 99  # Another method of compression.
+    contents = [
+        *(b"", b"no archive", bytes(whole)),
+        {"states": np.zeros((1, 3), np.uint8), "actions": np.zeros(1, np.int32)},
+        spoiled(states=np.zeros((1, 3), np.uint8)),
+        spoiled(actions=np.array([0], np.int32)),  # X is there.
+        spoiled(actions=np.array([9], np.int32)),
+        spoiled(actions=np.array([4, 4], np.int32)),
+        spoiled(refuted=np.zeros((1, 8), bool)),
+        spoiled(rounds=[1, 2]),
+    ]
+
+    def read(content):
+        np.savez(path, **content) if isinstance(content, dict) else path.write_bytes(content)
+        return load_table(path, tic_tac_toe)
+
+    said = f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"
+    assert_refused(*((lambda content=content: read(content), said) for content in contents))
+    said = "the override table has no positions: play without it"
+    assert_refused((lambda: table_lookup(tic_tac_toe, empty), said))

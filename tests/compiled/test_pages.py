@@ -1,0 +1,249 @@
+"""What pages hold of a solution, of networks and of players is what Python computes."""
+
+import base64
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+import dots
+import playground
+from azjax import games
+from azjax.networks import MLPConfig, ResNetConfig
+from azjax.players.overrides import oriented_overrides
+from azjax.runs.config import Config, make_parts
+from azjax.runs.player import Player
+from azjax.search import PUCT
+from azjax.viz import networks
+from azjax.viz.live import live_data, solve
+from azjax.viz.positions import has_rules, true_values
+from javascript import evaluate
+
+# Games that are solved.
+
+READ = """(data) => {
+  const game = azjax.openGame(data);
+  const { table } = game;
+  const [network] = azjax.openNetworks(data, game);
+  const rows = Array.from({ length: table.size }, (_, row) => row);
+  const positions = rows.map((row) => {
+    const position = game.read(table.text(row));
+    const after = game.legal(position).map((action) => game.step(position, action));
+    return [game.player(position), game.over(position), game.legal(position),
+      after.map((next) => [table.find(next), game.reward(next)]),
+      table.optimal(row), table.truth(row), game.winner(position)];
+  });
+  const open = rows.filter((row) => !table.over(row));
+  const outputs = open.map((row) => network.evaluate(game.read(table.text(row))));
+  const { pictures } = table;
+  const search = new azjax.Search(game, game.init(), network.evaluate,
+    { ...data.settings, add_noise: false });
+  return {
+    ...{ positions, outputs, simulations: search.simulations },
+    nodes: search.nodes.map(({ player, over, reward }) => [player, over, reward]),
+    pictures: pictures && rows.map((row) => pictures.parts(row)),
+    anchors: pictures && !pictures.isText && rows.map((row) => table.legal(row).map(
+      (action) => JSON.stringify(pictures.anchor(table.edge(row, action))))),
+  };
+}"""
+
+
+@pytest.fixture(scope="module", params=["tic_tac_toe", "dots", "hex:2"])
+def solved(request):
+    """`(game, solution, answers, what the page reads)`.
+
+    In Dots and Boxes, whose rules are only in its table, a player can move twice.
+    """
+    game = dots.make() if request.param == "dots" else games.make(request.param)
+    solution, rng = solve(game), np.random.default_rng(0)
+    logits = rng.normal(size=(len(solution.decisions), game.num_actions)).astype(np.float32)
+    values = rng.uniform(-1, 1, len(logits)).astype(np.float32)
+    packed = networks.pack_answers(4, networks.make_answers(solution, logits, values))
+    found = evaluate(READ, live_data(game, PUCT(num_simulations=200), [packed]))
+    return game, solution, (logits, values), found
+
+
+def test_a_table_holds_the_rules_and_the_solution_of_a_game(solved):
+    """Moves, turns, ends, rewards, winners and values of every position."""
+    _, solution, _, found = solved
+    truth = true_values(solution)
+    for row, each in enumerate(found["positions"]):
+        player, over, actions, after, optimal, value, winner = each
+        legal = np.flatnonzero(solution.legal[row])
+        assert (player, over) == (solution.player[row], solution.over[row])
+        assert actions == legal.tolist()
+        children, rewards = solution.children[row, legal], solution.rewards[row, legal]
+        assert after == [list(pair) for pair in zip(children, rewards, strict=True)]
+        assert optimal == np.flatnonzero(solution.optimal[row]).tolist()
+        assert value == truth[row]
+        sign = 1 if player == 0 else -1
+        assert winner == ({1: 0, 0: None, -1: 1}[value * sign] if over else None)
+
+
+def test_every_position_of_a_table_has_its_picture(solved):
+    game, solution, _, found = solved
+    if has_rules(game):
+        assert "pictures" not in found
+        return
+    for row, parts in enumerate(found["pictures"]):
+        state = jax.tree.map(lambda leaf, row=row: leaf[row], solution.states)
+        if not found["anchors"]:
+            assert "\n".join(parts) == game.display.render(state)
+            continue
+        drawn = game.display.draw(state).element.iter()
+        tags = [[part, *(p for p in part if isinstance(p, list))][-1][0] for part in parts]
+        assert tags == [e.tag for e in drawn if e.tag not in ("svg", "g")]
+        anchors = found["anchors"][row]
+        assert all('"@"]' in anchor for anchor in anchors)
+        assert len(set(anchors)) == solution.legal[row].sum()
+
+
+def test_a_position_of_a_table_is_found_or_rejected(solved):
+    game, solution, _, _ = solved
+    row = int(solution.children[0, 3])
+    state = jax.tree.map(lambda leaf: leaf[row], solution.states)
+    start = live_data(game, PUCT(), board=state)["start"]
+    assert start == ("...X....." if has_rules(game) else str(row))
+    if game.name == "dots":
+        with pytest.raises(ValueError, match="no game of dots reaches this position"):
+            live_data(game, PUCT(), board=state._replace(player=jnp.int8(0)))
+
+
+def test_stored_outputs_are_looked_up_and_backups_have_the_sign_of_the_player(solved):
+    _, solution, (logits, values), found = solved
+    legal = solution.legal[solution.decisions]
+    outputs = found["outputs"]
+    np.testing.assert_array_equal([one["logits"] for one in outputs], np.where(legal, logits, 0))
+    np.testing.assert_array_equal([one["value"] for one in outputs], values)
+    for each in found["simulations"]:
+        player, over, reward = found["nodes"][each["leaf"]]
+        mover = found["nodes"][each["path"][-1]][0]
+        gain, whose = (reward, mover) if over else (each["value"], player)
+        players = [found["nodes"][i][0] for i in each["path"]]
+        assert each["backup"] == [gain if one == whose else -gain for one in players]
+
+
+# Networks.
+
+
+def positions(name, count, seed=0):
+    """Different unfinished positions of random games, `[count, ...]`, by rules in JavaScript."""
+    texts = evaluate(
+        """([name, count, seed]) => {
+          const game = azjax.gameNamed(name);
+          const random = azjax.generator(seed);
+          const texts = new Set();
+          while (texts.size < 3 * count) {
+            for (let at = game.init(); !at.over && texts.size < 3 * count;) {
+              texts.add(at.text);
+              const legal = game.legal(at);
+              at = game.step(at, legal[Math.floor(random() * legal.length)]);
+            }
+          }
+          return [...texts];
+        }""",
+        [name, count, seed],
+    )
+    texts = np.random.default_rng(seed).permutation(texts)[:count].tolist()
+    boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
+    boards = np.where(boards == 2, -1, boards).astype(np.int8)
+    states = jax.tree.map(
+        lambda leaf: np.resize(leaf, (count, *leaf.shape)), games.make(name).init()
+    )
+    return texts, states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
+
+
+KINDS = {
+    "mlp": MLPConfig(hidden=(32,), head_hidden=16),
+    "dense": ResNetConfig(width=16, blocks=2, head_hidden=16),
+    "conv": ResNetConfig(encoding="absolute", layers="conv", width=6, blocks=1, norm="layer"),
+}
+OUTPUTS = """([name, networks, texts]) => {
+  const game = azjax.openGame({ game: name });
+  return azjax.openNetworks({ networks }, game).map((network) => texts.map((text) => {
+    const { logits, value } = network.evaluate(game.read(text));
+    return [...logits, value];
+  }));
+}"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.compiles(1)
+def test_the_page_computes_the_outputs_of_networks(kind):
+    """Also with three bytes of every weight."""
+    parts = make_parts(Config(game="connect_four", network=KINDS[kind]))
+    network, (texts, states) = parts.network, positions("connect_four", 50)
+    rng = np.random.default_rng(0)
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    variables = jax.tree.map(
+        lambda leaf: rng.uniform(-0.3, 0.5, leaf.shape).astype(leaf.dtype), shapes
+    )
+
+    @jax.jit
+    def compute(variables, states):
+        folded = network.fold(variables)
+        observed = jax.vmap(lambda state: parts.game.observe(state, network.encoding))(states)
+        return folded, network.infer(folded, observed)
+
+    folded, (logits, values) = compute(variables, states)
+    packed = [networks.pack_weights(Player(parts, folded), width) for width in (None, 3)]
+    assert [each["width"] for each in packed] == [4, 3]
+    exact, rounded = np.array(evaluate(OUTPUTS, ["connect_four", packed, texts]))
+    expected = np.column_stack([logits, values])
+    np.testing.assert_allclose(exact, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(rounded, expected, atol=1e-3 * np.abs(expected).max())
+    assert not np.array_equal(rounded, exact)
+
+
+# Players of the playground.
+
+CHOOSE = """async ([packed, texts]) => {
+  const shipped = await azjax.openShipped(packed);
+  const bytes = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer)));
+  return texts.map((text) => {
+    const position = shipped.game.read(text);
+    const { logits, value } = shipped.network.evaluate(position);
+    const { action, isOverride } = shipped.choose(position);
+    return [action, isOverride, bytes(logits), value];
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def quantized():
+    """A shipped player, alone, and its outputs: `(player, texts, states, (logits, values))`."""
+    player, (texts, states) = azjax.load("tic_tac_toe"), positions("tic_tac_toe", 300)
+    return dataclasses.replace(player, alone=True), texts, states, player.evaluate(states)
+
+
+def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
+    """With random overrides for 60 positions and all of their symmetric copies."""
+    player, texts, states, (logits, values) = quantized
+    game, symmetries = player.game, player.game.symmetries
+    legal = np.asarray(states.board) == 0
+    moves = np.where(legal, np.random.default_rng(1).random(legal.shape), -1).argmax(axis=1)
+    listed, rows = {}, []
+    for row, board in enumerate(states.board[:60]):
+        if board.tobytes() in listed:
+            continue
+        rows.append(row)
+        for order, names in zip(
+            symmetries.cells, symmetries.actions, strict=True
+        ):  # Copy `i` has the cell `order[i]`.
+            listed.setdefault(board[order].tobytes(), set()).add(names.tolist().index(moves[row]))
+    some = jax.tree.map(lambda leaf: leaf[rows], states)
+    table = oriented_overrides(game, player.parts.network.encoding, some, moves[rows])
+    packed = playground.pack_player(dataclasses.replace(player, overrides=table))
+    chosen, isOverride, bits, value = zip(*evaluate(CHOOSE, [packed, texts]), strict=True)
+    assert [base64.b64decode(text) for text in bits] == [row.tobytes() for row in logits]
+    np.testing.assert_array_equal(np.float32(value), values)
+    best = np.where(legal, logits, -np.inf).argmax(axis=1)
+    for action, found, own, board in zip(chosen, isOverride, best, states.board, strict=True):
+        assert found == (board.tobytes() in listed)
+        assert action in listed.get(board.tobytes(), {own})
+    assert 55 < sum(isOverride) < 280
+    others = evaluate(OUTPUTS, [game.name, [networks.pack_weights(player)], texts])
+    np.testing.assert_array_equal(others[0], np.column_stack([logits, values]))  # Other pages.

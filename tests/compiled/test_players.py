@@ -1,0 +1,246 @@
+"""Every player satisfies the contract; minimax and alpha-beta equal their recursions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games import solver
+from azjax.games.tic_tac_toe import from_board
+from azjax.players import (
+    alpha_beta_agent,
+    anytime_agent,
+    minimax_agent,
+    network_agent,
+    perfect_agent,
+    random_agent,
+    sampled,
+    search_agent,
+)
+from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel
+from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
+from contract import ROWS, ask, assert_contract, assert_policies, rows_of, some_states
+from reference import Position, minimax, misere_pile, negamax, tic_tac_toe
+from refusals import assert_refused
+from tables import bench
+
+RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
+
+
+@pytest.fixture(scope="module")
+def pile():
+    return solver.solve(bench("misere_pile").game)
+
+
+def positions_of(states):
+    boards, players, over = (np.asarray(leaf).tolist() for leaf in states)
+    return list(map(Position, map(tuple, boards), players, over))
+
+
+# The contract.
+
+SCORED = {"value", "q_values"}
+SEARCHED = SCORED | {"prior", "visit_counts", "nodes"}
+HAS = {  # The fields of a decision in addition to the action and the weights.
+    "random": set(),
+    "perfect": SCORED,
+    "sampled": SCORED,
+    "network": {"value", "prior"},
+    "puct": SEARCHED,
+    "gumbel": SEARCHED,
+    "uct": SEARCHED - {"prior"},
+    "minimax": SCORED | {"nodes"},
+    "alpha_beta": SCORED | {"nodes"},
+}
+RANDOM = {"random", "sampled", "uct"}
+
+
+@functools.cache
+def make_agent(kind, name):
+    game, table = bench(name).game, bench(name).random_table()
+    evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
+    if kind == "random":
+        return random_agent(game)
+    if kind == "network":
+        return network_agent(game, evaluate, table)
+    if kind in ("puct", "gumbel"):
+        return search_agent(game, ALGORITHMS[kind](num_simulations=8), evaluate, table)
+    if kind == "uct":
+        return search_agent(game, UCT(num_simulations=8), rollout_evaluator(game))
+    make = minimax_agent if kind == "minimax" else alpha_beta_agent
+    return make(game, 3, evaluate, table)
+
+
+@pytest.fixture(scope="module")
+def perfect(solution):
+    return perfect_agent(bench("tic_tac_toe").game, solution)
+
+
+@pytest.mark.parametrize("kind", HAS)
+def test_contract(kind, perfect):
+    if kind in ("perfect", "sampled"):
+        agent = perfect if kind == "perfect" else sampled(perfect)
+    else:
+        agent = make_agent(kind, "tic_tac_toe")
+    assert agent.deterministic == (kind not in RANDOM)
+    assert_contract(agent, "tic_tac_toe", HAS[kind])
+
+
+def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
+    known = uniform_evaluator(tic_tac_toe)
+    for make in (
+        lambda evaluate: network_agent(tic_tac_toe, evaluate, None),
+        lambda evaluate: search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
+        lambda evaluate: search_agent(tic_tac_toe, Gumbel(), evaluate),
+        lambda evaluate: minimax_agent(tic_tac_toe, 1, evaluate),
+        lambda evaluate: alpha_beta_agent(tic_tac_toe, 1, evaluate),
+    ):
+        assert make(known).deterministic
+        for evaluate in (rollout_evaluator(tic_tac_toe), known.function):
+            assert not make(evaluate).deterministic
+
+
+def test_draws_follow_the_weights():
+    """Frequencies of 5,000 moves, each within five standard errors."""
+    states = rows_of(some_states("tic_tac_toe", ROWS), np.zeros(5000, int))
+    for agent in (
+        make_agent("random", "tic_tac_toe"),
+        sampled(make_agent("network", "tic_tac_toe")),
+    ):
+        decision = ask(agent, states)
+        weights = decision.weights[0]
+        found = np.bincount(decision.action, minlength=9) / 5000
+        assert (abs(found - weights) <= 5 * np.sqrt(weights * (1 - weights) / 5000)).all()
+    assert np.ptp(weights[weights > 0]) > 0.05
+
+
+def test_a_perfect_player_plays_the_first_of_the_optimal_actions(perfect, solution):
+    decision = ask(perfect, solution.decision_states)
+    rows = solution.decisions
+    np.testing.assert_array_equal(decision.action, solution.optimal[rows].argmax(axis=1))
+    np.testing.assert_array_equal(decision.weights > 0, solution.optimal[rows])
+    np.testing.assert_array_equal(decision.value, solution.values[rows])
+
+
+@pytest.mark.compiles(1)
+def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
+    def evaluate(params, keys, states):
+        return jnp.full((len(states.board), 9), params), jnp.full(len(states.board), params)
+
+    states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
+    network = network_agent(tic_tac_toe, evaluate, None)
+    agents = [network, sampled(network)]
+    agents += [make(tic_tac_toe, 1, evaluate, None) for make in (minimax_agent, alpha_beta_agent)]
+
+    @jax.jit
+    def act(value):
+        return [agent.act(value, jax.random.key(0), states).action[0] for agent in agents]
+
+    for value in (np.nan, -np.inf):
+        assert min(act(np.float32(value))) >= 3, value
+
+
+# Minimax and alpha-beta.
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_searches_to_a_horizon_equal_the_recursion(name):
+    """Values, actions and visited positions equal those of the recursive implementation."""
+    a_bench, rules, table = bench(name), RULES[name], bench(name).random_table()
+    count = ROWS if name == "tic_tac_toe" else 64  # Few of them have enough stones for a cut.
+    states, values = some_states(name, count, finished=1), []
+
+    def evaluate(position):
+        return float(table.values[a_bench.number(np.array(position.board), position.player)])
+
+    for kind in ("minimax", "alpha_beta"):
+        decision = ask(make_agent(kind, name), states)
+        for row, position in enumerate(positions_of(states)[:-1]):
+            expected = negamax.search(rules, evaluate, position, 3, kind == "alpha_beta")
+            found = {action: decision.q_values[row, action] for action in expected.outcomes}
+            assert found == expected.outcomes
+            assert decision.value[row] == expected.value
+            assert decision.action[row] == max(expected.outcomes, key=expected.outcomes.get)
+            assert decision.nodes[row] == expected.positions
+        values.append(decision.value)
+    np.testing.assert_array_equal(*values)
+    if name == "tic_tac_toe":  # The horizon was evaluated.
+        assert (abs(decision.q_values) % 1 > 0).any()
+
+
+def test_full_searches_where_a_player_may_move_twice(pile):
+    states = pile.decision_states
+    for make in (minimax_agent, alpha_beta_agent):
+        decision = ask(make(bench("misere_pile").game), states)
+        for row, position in enumerate(positions_of(states)):
+            outcomes = minimax.action_values(misere_pile, position)
+            assert decision.value[row] == max(outcomes.values())
+            assert decision.action[row] == max(outcomes, key=outcomes.get)
+        assert set(decision.value.tolist()) == {1, -1}
+
+
+# Players with a time limit.
+
+
+class Clock:
+    """A clock that advances only with the evaluations of a search."""
+
+    def __init__(self):
+        self.now, self.cost = 0.0, 0.001
+
+    def __call__(self):
+        return self.now
+
+    def _pass(self):
+        self.now += self.cost
+        return np.float32(0)
+
+    def evaluator(self, game):
+        uniform = uniform_evaluator(game)
+
+        def evaluate(params, key, states):
+            nothing = jax.ShapeDtypeStruct((), jnp.float32)
+            logits, values = uniform(params, key, states)
+            return logits, values + jax.experimental.io_callback(self._pass, nothing)
+
+        return evaluate
+
+
+@pytest.mark.compiles(3)  # The steps of the search.
+def test_a_search_ends_with_its_time(tic_tac_toe):
+    """It plans for as many simulations as there is time for."""
+    clock, states = Clock(), some_states("tic_tac_toe", 2)
+    config, key = Gumbel(num_simulations=700), jax.random.key(0)
+    evaluate = clock.evaluator(tic_tac_toe)
+    agent = anytime_agent(tic_tac_toe, config, evaluate, seconds=0.4, clock=clock)
+    assert (agent.traceable, agent.deterministic, agent.nodes) == (False, False, 701)
+    assert agent.name == "gumbel(0.4 s)"
+    agent.act(None, key, states)  # Measures the speed.
+    clock.cost = 0.002
+    began, decision = clock(), agent.act(None, key, states)  # Corrects the estimate.
+    assert clock() - began == pytest.approx(0.4, rel=0.1)
+    count = int(decision.nodes[0])
+    assert 120 < count <= 200 and (decision.nodes == count).all()
+    # The first phase of sequential halving: 190 / (8 log2(8)), where 375 had been planned.
+    assert decision.visit_counts[0][states.board[0] == 0].min() == 7
+    clock.cost = 1e-6
+    for seed in (3, 4):  # Time for more simulations than the tree can store.
+        decision = agent.act(None, jax.random.key(seed), states)
+    assert (decision.nodes == 700).all()
+    assert_policies(np.asarray(decision.weights), legal := states.board == 0)
+    assert legal[np.arange(2), decision.action].all()
+
+
+def test_refusals(tic_tac_toe):
+    evaluate = uniform_evaluator(tic_tac_toe)
+    cases = [
+        (functools.partial(make, tic_tac_toe, depth), f"the search depth is {depth}: use 1")
+        for make in (minimax_agent, alpha_beta_agent)
+        for depth in (0, -3)
+    ]
+    for seconds in (0, -1.0, float("nan")):
+        call = functools.partial(anytime_agent, tic_tac_toe, PUCT(), evaluate, seconds=seconds)
+        cases.append((call, "seconds is ...: use a number above 0"))
+    assert_refused(*cases)

@@ -1,0 +1,213 @@
+"""Exhaustive play that is killed at any change of a file resumes with the same results."""
+
+import builtins
+import collections
+import io
+import itertools
+import os
+import re
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.exact import exhaustive, ply_files
+from bad_players import highest, make_act, pair, small_batches
+
+CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
+
+
+class Killed(BaseException):
+    """The process is killed: no cleanup changes a file."""
+
+
+class Disk:
+    """Counts the changes of files in a folder, and kills the process at one of them.
+
+    A file that is being written at that moment is left truncated.
+    """
+
+    def __init__(self, monkeypatch, folder):
+        self.folder = str(folder)
+        self.changes, self.last, self.cut = 0, None, b""
+        for name in CHANGES:
+            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+        self._open = builtins.open
+        for module in (builtins, io):
+            monkeypatch.setattr(module, "open", self.open)
+
+    def boot(self, last=None, cut=b""):
+        """Starts again; changes from number `last` on, counted from 0, are not made."""
+        self.changes, self.last, self.cut = 0, last, cut
+
+    def count(self, path, is_written=False):
+        if not str(path).startswith(self.folder):
+            return
+        self.changes += 1
+        if self.last is not None and self.changes > self.last:
+            if is_written and self.changes == self.last + 1:
+                with self._open(path, "wb") as file:
+                    file.write(self.cut)
+            raise Killed
+
+    def open(self, file, mode="r", *args, **settings):
+        if set(mode) & set("wax+"):
+            self.count(file, is_written="w" in mode)
+        return self._open(file, mode, *args, **settings)
+
+    def _counted(self, change):
+        def counted(path, *args, **settings):
+            self.count(path)
+            return change(path, *args, **settings)
+
+        return counted
+
+
+STARTS = ((0, 1, 3, 2, 5), (0, 1, 3, 2, 7), (0, 4, 1, 3, 8), (0, 4, 5, 3, 8), (2, 1, 5, 4, 3))
+CASES = {
+    "every": ("misere_pile", highest, {"part_size": 1, "starts": ((0,), (1,))}),
+    "sample": ("tic_tac_toe", highest, {"part_size": 9, "most": 16, "starts": STARTS}),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request, monkeypatch):
+    """`explore(folder) -> steps`, in a single thread."""
+    name, policy, settings = CASES[request.param]
+    monkeypatch.setattr(ply_files, "_WORKERS", 1)
+    act = make_act(pair(name), policy)
+
+    def explore(folder, **others):
+        given = {**settings, **others}
+        return list(exhaustive.explore(pair(name).game, act, 0, folder, **given))
+
+    explore.name = request.param
+    with small_batches():
+        yield explore
+
+
+every = pytest.mark.parametrize("case", ["every"], indirect=True)
+
+
+def contents(folder):
+    """All files and folders; arrays of archives instead of their bytes, which hold a time."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.suffix == ".npz":
+            loaded = ply_files.load(path)
+            found[name] = {key: (array.dtype, array.tobytes()) for key, array in loaded.items()}
+        else:
+            found[name] = path.read_bytes() if path.is_file() else None
+    return found
+
+
+def is_equal(steps, others):
+    return jax.tree.all(jax.tree.map(np.array_equal, steps[-1], others[-1]))
+
+
+def kill(explore, folder, disk, last, cut=b""):
+    """Whether the exploration was killed before its end."""
+    disk.boot(last, cut)
+    try:
+        explore(folder)
+    except Killed:
+        return True
+    finally:
+        disk.boot()
+    return False
+
+
+def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, monkeypatch):
+    """Even if it is killed again; also with parts of another size, and from threads."""
+    disk = Disk(monkeypatch, tmp_path)
+    whole = case(tmp_path / "whole")
+    changes, files = disk.changes, contents(tmp_path / "whole")
+    assert changes > 30 and len(whole) > whole[-1].ply + 1  # Several parts to a ply.
+    assert not [name for name in files if re.search(r"children|tmp", name)]
+    assert whole[-1].sampled == (case.name == "sample")
+    for last in range(0, changes, 1 + changes // 40):
+        folder = tmp_path / str(last)
+        assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
+        other = shutil.copytree(folder, tmp_path / f"other {last}") if folder.exists() else None
+        for again in (last * 7 % 11, last * 5 % 23):  # A few changes later.
+            kill(case, folder, disk, again)
+        assert is_equal(case(folder), whole) and contents(folder) == files, last
+        if other and case.name == "every":  # Files of an incomplete ply are not reused.
+            ends = case(other, part_size=2**18)[-1].ends
+            assert jax.tree.all(jax.tree.map(np.array_equal, ends, whole[-1].ends)), last
+            for ply in other.glob("0*"):
+                parts = len(ply_files.load_bounds(ply)) - 1
+                assert len([*ply.glob("part-*")]) == parts, last
+    disk.boot()
+    case(tmp_path / "whole")
+    assert disk.changes == 0  # Nothing is repeated.
+    monkeypatch.setattr(ply_files, "_WORKERS", 4)
+    assert is_equal(case(tmp_path / "four"), whole)
+    assert contents(tmp_path / "four") == files
+
+
+def flip(path, others):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path, others):
+    path.write_bytes(path.read_bytes()[:-32])  # As in files without a digest.
+
+
+def exchange(path, others):
+    shutil.copy(next(other for other in others if other.suffix == path.suffix), path)
+
+
+DAMAGES = {
+    "flip": flip,
+    "cut": cut,
+    "delete": lambda path, others: path.unlink(),
+    "exchange": exchange,
+    "delete the folder": lambda path, others: shutil.rmtree(path.parent),
+}
+
+
+@every
+def test_no_damage_changes_a_result(case, tmp_path, monkeypatch):
+    """The same results again, or one sentence that names a file; also in a killed exploration."""
+    whole = case(tmp_path / "whole")
+    lost = [*exhaustive.lost_games(tmp_path / "whole")]
+    with monkeypatch.context() as patch:
+        assert kill(case, tmp_path / "killed", Disk(patch, tmp_path), 60)
+    refused, kinds = collections.Counter(), set()
+    for source, step in ((tmp_path / "whole", 2), (tmp_path / "killed", 1)):
+        names = [path.relative_to(source) for path in sorted(source.rglob("*.*")) if path.is_file()]
+        for name, (kind, damage) in itertools.islice(
+            itertools.product(names, DAMAGES.items()), 0, None, step
+        ):
+            folder = shutil.copytree(source, tmp_path / "copy")
+            damage(folder / name, [folder / other for other in names[::-1] if other != name])
+            try:
+                assert is_equal(case(folder), whole), (name, kind)
+                assert [*exhaustive.lost_games(folder)] == lost, (name, kind)
+            except ValueError as error:
+                assert re.match(rf"{folder}/\S+ (is missing, damaged|has the settings)", str(error))
+                refused[kind] += 1
+                kinds.add(re.sub(r"-?\d+", "", name.name))
+            finally:
+                shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+    assert {*refused} == {*DAMAGES} and min(refused.values()) > 2, refused
+    assert kinds == {"part.npy", "children.npy", "ends.npz", "bounds.npy"} | {
+        "settings.json",
+        "starts.json",
+    }
+
+
+def test_few_parts_are_in_memory_at_a_time(monkeypatch):
+    """Results come in order, and no more items are taken than there are threads."""
+    monkeypatch.setattr(ply_files, "_WORKERS", 3)
+    taken, most = [], []
+    results = ply_files.in_threads(lambda part: -part, (taken.append(n) or n for n in range(20)))
+    for done, result in enumerate(results):
+        assert result == -done
+        most.append(len(taken) - done)
+    assert len(taken) == 20 and max(most) == 3

@@ -1,0 +1,416 @@
+"""`azjax train` and `azjax verify`: what a training leaves, resumes after, and says about it."""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import signal
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import _interrupts as interrupts
+from azjax import program, runs
+from azjax._commands import command
+from azjax.cli import arena, custom, explain, play, report, train, verify
+from azjax.games import base
+from azjax.proof import callbacks
+from azjax.proof import certificate as certificates
+from azjax.proof.certificate import Certificate
+from azjax.runs import checkpoint, lock
+from azjax.runs.config import make_parts
+from azjax.training import memory, metrics
+from refusals import check_program
+from trained import MOMENTS, RUN, damage, files
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
+MAKE_CERTIFIER = certificates.make_certifier  # Before `compiled_once` replaces it.
+
+
+def train_in(run_dir, *arguments):
+    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
+
+
+def resume(run_dir, *arguments):
+    return train_in(run_dir, "--resume", "--no-report", *arguments)
+
+
+def arrays(run_dir):
+    """Returns the arrays of a run's newest checkpoint, from the parameters to the key."""
+    state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)))
+    assert not skipped
+    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def records(run_dir, without_time=False):
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    times = ("seconds", "games_per_second") if without_time else ()
+    return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
+
+
+def assert_same_end(run_dir, whole):
+    """Checks that two runs have the same final state, bit for bit, and one record per iteration."""
+    left, right = arrays(run_dir), arrays(whole)
+    assert {n: x.dtype for n, x in left.items()} == {n: x.dtype for n, x in right.items()}
+    assert [name for name in left if left[name].tobytes() != right[name].tobytes()] == []
+    assert records(run_dir, without_time=True) == records(whole, without_time=True)
+
+
+def read(run_dir, name="certificate.json"):
+    return json.loads((run_dir / name).read_text())
+
+
+# A whole run.
+
+
+def test_a_training_prints_lines_and_what_to_do_next(trained):
+    memory, *lines = trained.out.splitlines()
+    assert re.fullmatch(r"memory on each of 8 devices: .* of .* \(network .*, work .*\)", memory)
+    for number, line in enumerate(lines[:8], start=1):
+        assert re.match(rf"iteration +{number} .* s .* games/s  loss .*blunders \d+ ", line)
+    assert "\x1b" not in trained.out and "iteration" not in lines[8]
+    assert lines[-4:] == [
+        f"report: {trained.run_dir / 'report.html'}",
+        f"run directory: {trained.run_dir}",
+        f"play against it: {command('azjax', 'play')} --run-dir {trained.run_dir}",
+        f"see how it searches: {command('azjax', 'explain')} --run-dir {trained.run_dir}",
+    ]
+    first, second, *others = trained.err.splitlines()
+    assert first.startswith("verifying the network") and second.startswith("writing the report")
+    assert all(line.startswith("for the report: ") for line in others)
+
+
+def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
+    assert (trained.run_dir / "report.html").exists()
+    written = records(trained.run_dir)
+    assert [record["iteration"] for record in written] == [*range(1, 9)]
+    best = min(written[1::2], key=lambda record: (record["blunders"], record["loss"]))
+    assert runs.iterations(trained.run_dir) == sorted({best["iteration"], 6, 8})
+    assert azjax.load(trained.run_dir).iteration == 8
+    certificate, last = read(trained.run_dir), written[-1]
+    fields = [field.name for field in dataclasses.fields(Certificate)]
+    assert certificate.keys() == {*fields, "perfect", "unbeatable"}
+    for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
+        assert certificate[name] == last[name]
+    assert (certificate["iterations"], certificate["moves"]) == (8, 8 * 16 * 4)
+    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= last["seconds"]
+    assert not certificate["perfect"] and not certificate["unbeatable"]
+    # The game is solved only once, and neither certificate nor report loads the player.
+    assert trained.calls == ["solve"]
+
+
+# Killed and interrupted runs.
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_run_resumes_to_the_same_end(moment, trained, tmp_path):
+    run_dir = shutil.copytree(trained.copies / moment, tmp_path / "run")
+    assert not (run_dir / "certificate.json").exists() and (run_dir / lock.NAME).exists()
+    assert resume(run_dir) == 0
+    assert_same_end(run_dir, trained.run_dir)
+    assert not (run_dir / lock.NAME).exists() and not (run_dir / "damaged").exists()
+    assert (run_dir / "certificate.json").exists()
+    assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
+
+
+def test_ctrl_c_finishes_the_iteration_and_saves(trained, tmp_path, monkeypatch, capfd):
+    run_dir, write = tmp_path / "run", metrics.JsonLines.__call__
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupted(sink, record):
+        if record.iteration == 3:
+            signal.raise_signal(signal.SIGINT)
+        write(sink, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics.JsonLines, "__call__", interrupted)
+        assert train_in(run_dir, *RUN, "--no-report") == 130
+    signal.signal(signal.SIGINT, before)
+    said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
+    assert capfd.readouterr().err == said
+    assert runs.iterations(run_dir) == [2, 3] and len(records(run_dir)) == 3
+    assert resume(run_dir) == 0
+    assert_same_end(run_dir, trained.run_dir)
+
+
+def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch, capfd):
+    """A run that can be resumed is named; a new one has no directory yet."""
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_compile", interrupt)
+    assert train_in(tmp_path / "new", "--smoke") == resume(run_dir) == 130
+    assert capfd.readouterr().err == (
+        f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
+    )
+    assert not (tmp_path / "new").exists() and not (run_dir / lock.NAME).exists()
+
+
+def test_only_one_program_at_a_time_trains_or_explores(run_dir, capfd):
+    with lock.hold(run_dir):
+        before = files(run_dir)
+        held = f"process {os.getpid()} on host "
+        check_program(lambda _: resume(run_dir), [("", held, f"trains in {run_dir}: wait")], capfd)
+        assert files(run_dir) == before
+        assert azjax.load(run_dir).iteration == 8  # Readers need no lock.
+    folder, arguments = run_dir / "lines", ["--run-dir", str(run_dir), "--lines", "first"]
+    folder.mkdir()
+    with lock.hold(folder, "8-first-0.lock", "explores the games of this player"):
+        said = f" explores the games of this player in {folder}: wait until it ends"
+        check_program(verify.main, [(arguments, said)], capfd)
+
+
+def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
+    def fail(*arguments):
+        assert (tmp_path / "run" / lock.NAME).exists()
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(memory, "describe", fail)
+    with pytest.raises(KeyError, match="a defect"):
+        train_in(tmp_path / "run", "--smoke")
+    assert not (tmp_path / "run" / lock.NAME).exists()
+
+
+# The end of a training.
+
+
+def test_stops_when_the_goal_is_reached_and_a_finished_run_trains_no_more(
+    tmp_path, capfd, monkeypatch
+):
+    """`proof` decides what reaches a goal; here, the second verdict does."""
+    zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
+    zeros |= {"versions": {}, "device": "", "game": "", "searches": ()}
+    monkeypatch.setattr(callbacks.Verification, "certify", lambda *_: Certificate(**zeros))
+    verdicts, goals = iter([False, True, True]), []
+    monkeypatch.setattr(
+        certificates, "reached", lambda goal, verdict: goals.append(goal) or next(verdicts)
+    )
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", "--until", "unbeatable", "--no-report") == 0
+    assert runs.iterations(run_dir) == [2] and len(records(run_dir)) == 2
+    before = files(run_dir)
+    capfd.readouterr()
+    assert resume(run_dir, "--max-iterations", "9") == 0
+    assert files(run_dir).keys() == before.keys() and goals == ["unbeatable"] * 3
+    assert f"{run_dir} was finished already, after 2 iterations" in capfd.readouterr().err
+
+
+def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
+    given = ["--smoke", "--until", "perfect", "--max-iterations", "2", "--no-report"]
+    assert train_in(tmp_path / "run", *given) == 1
+    assert capfd.readouterr().err == (
+        "verifying the network with its searches, in every position\n"
+        f"not perfect after 2 iterations: continue with --resume --run-dir {tmp_path / 'run'} "
+        "--max-iterations 4\n"
+    )
+    assert [*tmp_path.iterdir()] == [tmp_path / "run"]
+
+
+@pytest.mark.compiles(2)  # Larger games are verified by other programs.
+def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeypatch, capfd):
+    """At a terminal, where the display has room for verdicts that are sometimes missing."""
+    monkeypatch.setattr(base, "_SMALL", 0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    run_dir, every = tmp_path / "run", ["--examine-every", "2", "--max-iterations"]
+    assert train_in(run_dir, "--smoke", "--no-report", *every, "5") in (0, 1)
+    screen = re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", capfd.readouterr().out)
+    assert re.search(r"blunders +losing +wrong *\n.*games/s.* left +lines +signs", screen)
+    assert [r["iteration"] for r in records(run_dir) if r["blunders"] is not None] == [2, 4, 5]
+
+
+def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch):
+    blunders, as_metrics = iter([9, 3, 5, 4, 8]), callbacks._as_metrics
+    monkeypatch.setattr(
+        callbacks, "_as_metrics", lambda verdict: as_metrics(verdict) | {"blunders": next(blunders)}
+    )
+    every = ["--checkpoint-every", "1", "--keep-checkpoints", "2", "--max-iterations", "5"]
+    assert train_in(tmp_path / "run", *RUN, *every, "--no-report") == 0
+    assert runs.iterations(tmp_path / "run") == [2, 4, 5]
+
+
+def test_a_finished_run_is_resumed(run_dir, monkeypatch, capfd):
+    """Without more iterations nothing changes."""
+    before = files(run_dir)
+    assert resume(run_dir, "--report") == 0
+    assert files(run_dir) == before
+    assert capfd.readouterr().err == (
+        f"{run_dir} was finished already, after 8 iterations: to continue training, add "
+        "--until never --max-iterations 16\n"
+    )
+    monkeypatch.setattr(interrupts.now, "started", time.monotonic())
+    assert resume(run_dir, "--max-iterations", "10") == 0
+    seconds = [record["seconds"] for record in records(run_dir)]
+    assert len(seconds) == 10 and seconds == sorted(seconds)  # The records of both sessions.
+    certificate = read(run_dir)
+    assert certificate["iterations"] == 10 and certificate["seconds"] >= seconds[-1]
+    assert runs.iterations(run_dir)[-2:] == [8, 10]
+    assert read(run_dir, "plan.json")["max_iterations"] == 10
+
+
+# Damage.
+
+
+def test_a_damaged_run_continues_from_an_older_checkpoint(run_dir, trained, capfd):
+    damage(run_dir, 8)
+    assert resume(run_dir) == 0
+    moved, repeated = capfd.readouterr().err.splitlines()[:2]
+    assert f"checkpoint 8 in {run_dir} is damaged" in moved and f"{run_dir}/damaged" in moved
+    assert f"{run_dir} was saved after iteration 6, but recorded up to 8" in repeated
+    assert (run_dir / "damaged" / "8-1").is_dir()
+    assert_same_end(run_dir, trained.run_dir)
+
+
+def spoil(name, content):
+    return lambda run_dir: (run_dir / name).write_text(content)
+
+
+def edit_seed(run_dir):
+    path = run_dir / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": 1}))
+    damage(run_dir, 8)
+
+
+def damage_newest(run_dir):
+    damage(run_dir, 8)
+
+
+def damage_all(run_dir):
+    for step in runs.iterations(run_dir):
+        damage(run_dir, step)
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def put_folder(path):
+    if path.exists():
+        remove(path)
+    path.mkdir()
+
+
+def put_link(path):
+    path.rename(path.parent / "elsewhere")
+    path.symlink_to("elsewhere")
+
+
+def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monkeypatch, capfd):
+    """By the programs that read it as well, and before compiling."""
+    monkeypatch.setattr(program, "_compile", None)
+    everywhere = [
+        resume,
+        *(lambda run_dir, p=p: p.main(["--run-dir", str(run_dir)]) for p in (verify, report, play)),
+        lambda run_dir: arena.main([f"network@{run_dir}#all", "random"]),
+    ]
+    start = f'{{"format": {runs.FORMAT}, '
+    rows = [
+        (edit_seed, everywhere, "seed is 1 in ", "and checkpoint 8 was written with 0: restore"),
+        (damage_newest, everywhere[1:], "checkpoint 8 in ", " is damaged", "use one of ", " 6"),
+        (damage_all, [resume], "no checkpoint in ", " is sound", "start a new run"),
+        *(
+            (lambda run_dir, change=change, name=name: change(run_dir / name), [resume], said)
+            for change, name, said in [
+                (remove, "checkpoints", "checkpoints is missing: restore it"),
+                (put_link, "checkpoints", "checkpoints is a link to elsewhere, and azjax"),
+                (put_link, "metrics.jsonl", "metrics.jsonl is a link to elsewhere, and azjax"),
+                (put_folder, "metrics.jsonl", "metrics.jsonl: Is a directory"),
+                (put_folder, "config.json", "config.json cannot be used"),
+                (remove, "plan.json", "plan.json cannot be used"),
+                (put_folder, "train.lock", "train.lock: Is a directory"),
+            ]
+        ),
+        (spoil("config.json", start + '"colour": 3}'), [resume], "config.json cannot be used"),
+        (spoil("plan.json", start + '"preset": 1}'), [resume], "plan.json cannot be used"),
+        (spoil("metrics.jsonl", "no record\n" * 2), [resume], "line 1, is not a record of an"),
+    ]
+    for number, (change, programs, *fragments) in enumerate(rows):
+        run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))
+        change(run_dir)
+        before = files(run_dir)
+        for main in programs:
+            check_program(lambda _: main(run_dir), [("", *fragments)], capfd)
+        assert files(run_dir) == before
+
+
+# What happens to one path of a run, and what a resumed training notes before it compiles.
+NOTED = [
+    (remove, "metrics.jsonl", "metrics.jsonl ends at iteration 0, before checkpoint 8\n"),
+    (put_folder, "checkpoints", "saved after iteration 0, but recorded up to 8", "trained again"),
+    (put_folder, "checkpoints/99", "checkpoint 99 in ", "it was moved to "),
+]
+
+
+def refuse_to_compile(*arguments):
+    raise ValueError("refused while compiling")
+
+
+def test_damage_is_noted_before_a_resumed_run_compiles(trained, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(program, "_compile", refuse_to_compile)
+    for number, (change, name, *fragments) in enumerate(NOTED):
+        run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))
+        change(run_dir / name)
+        assert resume(run_dir) == 2
+        out, err = capfd.readouterr()
+        assert out == "" and err.endswith("error: refused while compiling\n"), (name, err)
+        assert all(fragment in err for fragment in fragments), (name, err)
+
+
+# Refusals.
+
+
+def test_a_run_keeps_its_settings(run_dir, capfd):
+    before = files(run_dir)
+    rows = [
+        ("", "run exists already", "with --resume", "another --run-dir"),
+        ("--resume --game connect_four", "is a run of tic_tac_toe, not of connect_four"),
+        ("--resume --network.width 8", "--network.width was 16, not 8"),
+        ("--resume --network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
+        ("--resume --preset paper", "--preset was 'default', not 'paper'"),
+        ("--resume --seed 1", "--seed was 0, not 1", "another --run-dir"),
+    ]
+    check_program(
+        lambda words: train_in(run_dir, *words), [(r[0].split(), *r[1:]) for r in rows], capfd
+    )
+    # All 4,520 positions at a time: about a terabyte.
+    needs = "trees of 1000000 simulations, 4520 at a time, need"
+    arguments = ["--run-dir", str(run_dir), "--simulations", "1000000"]
+    check_program(verify.main, [(arguments, needs, ": use at most ")], capfd)
+    assert files(run_dir) == before
+
+
+def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(memory, "device_memory", lambda mesh=None: 10**6)
+    monkeypatch.setattr(memory, "check_fits", lambda needs: None)
+    monkeypatch.setattr(certificates, "make_certifier", MAKE_CERTIFIER)
+    assert train_in(tmp_path / "run", "--smoke") == 2
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)
+
+
+def test_without_a_run_the_newest_is_taken(trained, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for name in ("old", "new"):
+        shutil.copytree(trained.run_dir, tmp_path / "runs" / name)
+    runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(trained.run_dir))
+    for age, name in enumerate(["untrained", "new", "old"]):
+        os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
+    opened = []
+    monkeypatch.setattr(
+        custom, "load_player", lambda run_dir, typed: opened.append(str(run_dir)) or 1 / 0
+    )
+    for main in (verify.main, report.main, explain.main):
+        with pytest.raises(ZeroDivisionError):
+            main([])
+        said = "run: runs/new, the newest (--run-dir names another)\n"
+        assert capfd.readouterr().err == said
+    assert opened == ["runs/new"] * 3

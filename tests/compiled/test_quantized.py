@@ -1,0 +1,133 @@
+"""Quantized networks: equal bits everywhere, exact symmetry, and close to the float network."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import guard
+from azjax import games
+from azjax.games.base import choose
+from azjax.networks import ResNetConfig, make_network
+from azjax.networks.quantized import make_quantized
+from azjax.networks.rounding import quantize
+from azjax.training.sharding import AXIS, make_mesh
+from integer_reference import evaluate
+from integers import make_case, observe, positions
+from refusals import assert_refused
+
+CASES = {"connect_four:3x4x3": True, "othello:4": True, "hex:3": False}
+COUNT = 160  # Positions; a multiple of the number of devices.
+
+
+class Outputs:
+    """The outputs of the networks of one case in the same positions."""
+
+    def __init__(self, name):
+        self.case = case = make_case(name, CASES[name])
+        states = positions(name)
+        rows = np.random.default_rng(0).permutation(len(states.board))[:COUNT]
+        self.states = jax.tree.map(
+            lambda leaf: np.resize(leaf[rows], (COUNT, *leaf.shape[1:])), states
+        )
+        self.planes = observe(case.game, self.states)
+        self.infer = {
+            dtype: self.compile(dtype) for dtype in ("float32", "bfloat16", "float32 on devices")
+        }
+        with guard.sharing():
+            self.floats = jax.jit(case.network.apply)(case.variables, self.planes)
+
+    def compile(self, kind):
+        dtype, _, sharded = kind.partition(" ")
+        made = self.case.made
+        network = make_quantized(
+            self.case.game, made.variables, "relative", made.network.symmetric, dtype
+        )
+        infer = network.infer
+        if sharded:
+            specs = {"in_specs": (P(), P(AXIS)), "out_specs": P(AXIS)}
+            infer = jax.shard_map(infer, mesh=make_mesh(), **specs)
+        with guard.sharing():
+            folded, compiled = network.fold(made.variables), jax.jit(infer)
+        return lambda planes: jax.device_get(compiled(folded, planes))
+
+
+@functools.cache
+def outputs(name):
+    with guard.sharing():
+        return Outputs(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_way_to_compute_gives_equal_bits(name):
+    each = outputs(name)
+    expected = evaluate(each.case.game, CASES[name], each.case.made.variables, each.planes)
+    with guard.sharing():
+        for infer in each.infer.values():
+            for output, wanted in zip(infer(each.planes), expected, strict=True):
+                np.testing.assert_array_equal(output, wanted)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name]])
+def test_symmetric_copies_get_exactly_symmetric_outputs(name):
+    each, symmetries = outputs(name), outputs(name).case.game.symmetries
+    with guard.sharing():
+        logits, value = each.infer["float32"](each.planes)
+        for cells, actions in zip(symmetries.cells, symmetries.actions, strict=True):
+            turned = each.planes.reshape(COUNT, len(cells), -1)[:, cells].reshape(each.planes.shape)
+            others, same = each.infer["float32"](turned)
+            np.testing.assert_array_equal(others, logits[:, actions])
+            np.testing.assert_array_equal(same, value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_outputs_are_close_to_those_of_the_float_network(name):
+    """Kernels and biases of all layers are random, so none of them may be left out."""
+    each = outputs(name)
+    with guard.sharing():
+        rounded, near = each.infer["float32"](each.planes)
+    logits, value = each.floats
+    assert np.abs(rounded - logits).max() < 0.05 * np.abs(logits).max() + 0.01
+    assert np.abs(near - value).max() < 0.02 < np.std(value) and np.abs(value).max() < 0.95
+    legal = np.asarray(jax.vmap(each.case.game.legal_actions)(each.states))
+    assert np.mean(choose(rounded, legal) == choose(logits, legal)) > 0.9
+
+
+def test_ties_go_to_the_lowest_action_in_the_canonical_orientation():
+    each = outputs("connect_four:3x4x3")
+    params = jax.tree.map(np.copy, each.case.made.variables["params"])
+    params["policy"]["kernel"][:] = params["policy"]["bias"][:] = 0
+    network = make_quantized(each.case.game, {"params": params}, "relative", True)
+    with guard.sharing():
+        chosen = jax.jit(network.apply)({"params": params}, each.planes)[0].argmax(axis=1)
+    for board, action in zip(each.planes, chosen.tolist(), strict=True):
+        is_canonical = tuple(board.ravel()) <= tuple(board[:, ::-1].ravel())
+        assert action == (0 if is_canonical else each.case.game.num_actions - 1)
+
+
+def test_what_cannot_be_quantized_or_trained_is_refused():
+    case, states = outputs("hex:3").case, outputs("hex:3").states
+    made, game = case.made, case.game
+    assert made.network.init(jax.random.key(0)) is made.variables
+    floats = game._replace(observe=lambda state, encoding: game.observe(state, encoding) * 1.0)
+    residual = make_network(ResNetConfig(width=8, head_hidden=8), games.make("tic_tac_toe"))
+    shapes = jax.eval_shape(residual.init, jax.random.key(0))
+    with guard.sharing():
+        zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        board = positions("tic_tac_toe")
+        assert_refused(
+            (
+                lambda: made.network.train(made.variables, None, None),
+                "cannot be trained: train the",
+            ),
+            (
+                lambda: quantize(games.make("tic_tac_toe"), residual, zeros, board),
+                "this network cannot be quantized: use an MLP",
+            ),
+            (
+                lambda: quantize(floats, case.network, case.variables, states),
+                "the planes of hex:3 are of type float32: quantized networks need bool",
+            ),
+        )

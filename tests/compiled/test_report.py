@@ -1,0 +1,231 @@
+"""The report of a run that was not trained: searches, games, and the page as a whole."""
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import callbacks, runs
+from azjax.drawing import signed
+from azjax.games.base import init_batch
+from azjax.games.square import cell_names
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
+from azjax.viz import atlas, games
+from azjax.viz.games import analyze, sample_games
+from azjax.viz.report import write_report
+from refusals import assert_refused
+
+CONFIG = presets.smoke(presets.get("default"))
+
+
+@pytest.fixture(scope="module")
+def player(tic_tac_toe):
+    """An untrained network; its search, its games and its report share one program."""
+    parts = make_parts(CONFIG)
+    variables = jax.jit(parts.network.init)(jax.random.key(0))
+    player = Player(parts, jax.device_get(parts.network.fold(variables)), 2)
+    analyze(player, init_batch(tic_tac_toe, 1))
+    return player
+
+
+@pytest.fixture(scope="module")
+def written(player, solution, tmp_path_factory):
+    """The directory and the content of a report of two iterations."""
+    run_dir = tmp_path_factory.mktemp("runs") / '<b>&"'
+    runs.create_run(run_dir, CONFIG)
+    places = atlas.make_atlas(player.game, solution)
+    snapshot = empty_snapshot(places)
+    record = {"loss": 2.0, "policy_loss": 1.0, "value_loss": 0.5, "games_per_second": 9.0}
+    record |= {"blunders": 7, "losing_lines_first": 1, "losing_lines_second": 2, "value_error": 1}
+    lines = []
+    for iteration in (1, 2):
+        lines.append(json.dumps({"iteration": iteration, "seconds": 1.0} | record))
+        atlas.save_snapshot(run_dir, iteration, snapshot)
+    (run_dir / "metrics.jsonl").write_text("\n".join([*lines, ""]))
+    numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
+    content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 4520)
+    content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
+    content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": False}
+    (run_dir / "certificate.json").write_text(json.dumps(content))
+    (run_dir / "explain.html").touch()
+    path = write_report(run_dir, player, solution)
+    return run_dir, Page(path.read_text(encoding="utf-8"))
+
+
+def empty_snapshot(places):
+    classes = len(places.members)
+    nothing = np.zeros(classes, np.float32), np.zeros(classes, np.int32)
+    policy = np.zeros((classes, 9), np.float32)
+    return atlas.Snapshot(policy, nothing[0], nothing[1], nothing[1], nothing[0])
+
+
+class Page(HTMLParser):
+    """The content that a browser shows: text outside of scripts and styles, and the tags."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.content, self.tags, self.words, self._inside = content, [], [], None
+        self.feed(content)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside not in ("script", "style"):
+            self.words.append(data)
+
+
+def test_sampled_games_are_games(tic_tac_toe, player):
+    played = sample_games(player, jax.random.key(1), 3)
+    again = sample_games(player, jax.random.key(1), 3)
+    for moves, same in zip(played, again, strict=True):
+        assert [move.action for move in moves] == [move.action for move in same]
+        state, total = tic_tac_toe.init(), 0
+        for move in moves:
+            np.testing.assert_array_equal(move.state.board, state.board)
+            assert move.probabilities.sum() == pytest.approx(1, abs=1e-5)
+            assert not move.probabilities[np.asarray(state.board) != 0].any()
+            assert -1 <= move.value <= 1
+            state, reward = tic_tac_toe.step(state, move.action)
+            total += int(reward) * (1 - 2 * int(move.state.player))  # For X.
+        assert bool(state.over) and moves[-1].value == moves[-1].outcome
+        assert [move.outcome for move in moves] == [
+            total * (-1) ** ply for ply in range(len(moves))
+        ]
+    assert len({tuple(m.action for m in moves) for moves in played}) > 1  # They explore.
+
+
+def test_games_have_the_noise_and_the_temperature_of_training(player, monkeypatch):
+    """The first plies of a game have noise and a temperature, the others noise alone."""
+    calls, result = [], _one_search(player, init_batch(player.game, 4))
+
+    def search(params, key, states, temperature, add_noise):
+        calls.append((temperature.tolist(), add_noise))
+        return result
+
+    monkeypatch.setattr(games, "_make_search", lambda parts: search)
+    plies = dataclasses.replace(CONFIG.selfplay, temperature=0.7, temperature_plies=2)
+    changed = player.parts._replace(selfplay=plies, game=player.game._replace(max_plies=3))
+    with pytest.raises(ValueError, match="tic_tac_toe lasts longer than its max_plies, 3"):
+        sample_games(dataclasses.replace(player, parts=changed), jax.random.key(0), 1)
+    expected = [np.float32(0.7), np.float32(0.7), 0.0]
+    assert calls == [([number] * 4, True) for number in expected]
+    assert_refused(
+        (lambda: sample_games(player, jax.random.key(0), 0), "num_games is 0: use 1 or more")
+    )
+
+
+def _one_search(player, states):
+    return games._make_search(player.parts)(
+        player.params, jax.random.key(0), states, np.zeros(4, np.float32), False
+    )
+
+
+def test_analyze_searches_without_noise_or_temperature(player):
+    states = init_batch(player.game, 2)
+    result, again = analyze(player, states), _one_search(player, init_batch(player.game, 4))[0]
+    np.testing.assert_array_equal(result.visit_counts, again.visit_counts[:2])
+    assert result.action.tolist() == [int(again.action[0])] * 2
+    visited = result.q_values[result.visit_counts > 0]
+    assert len(visited) and np.isfinite(visited).all()
+
+
+def test_the_report_shows_everything(written, player):
+    _, page = written
+    headings = re.findall(r"<h2.*?>(.*?)</h2>", page.content)
+    assert headings == [
+        *["Training", "Not proved: this player can be beaten"],
+        *["Search, network and learning, step by step", "The whole game, iteration by iteration"],
+        *["First moves", "Games of self-play", "Configuration"],
+    ]
+    for words in (
+        *["decision states checked", "4,520", "Each dot is one class of positions"],
+        *["Start: the network", "After move a1", "After move b1", "After move b2"],
+        *["Game 1:", "Game 3:", "learner.learning_rate", "search.num_simulations"],
+    ):
+        assert words in page.text, words
+    kinds = [attributes.get("data-kind") for _, attributes in page.tags]
+    assert kinds.count("atlas") == 1
+    charts = [a for tag, a in page.tags if tag == "svg" and a.get("class") == "az-chart"]
+    assert len(charts) == 4
+    [data] = re.findall(r'id="azjax-data">(.*?)</script>', page.content, re.DOTALL)
+    assert [frame["iteration"] for frame in json.loads(data)[0]["frames"]] == [1, 2]
+    result = analyze(player, init_batch(player.game, 1))
+    action = int(result.action[0])
+    expected = cell_names(3, 3)[action], signed(float(result.q_values[0, action]))
+    shown = re.search(r"Start: .*?; the search plays (\S+) with Q (\S+)", page.text)
+    assert shown.groups() == expected
+
+
+@pytest.mark.compiles(2)  # The games and the first moves of another report.
+def test_the_report_is_one_file_with_escaped_names(written, player, solution):
+    run_dir, page = written
+    addresses = [a[k] for _, a in page.tags for k in ("src", "href") if a.get(k)]
+    assert set(addresses) <= {"data:,", "explain.html"}
+    assert len(page.content) < 900_000
+    assert '<b>&": tic-tac-toe' in page.text
+    assert "b" not in [tag for tag, _ in page.tags]
+    again = write_report(run_dir, player, solution).read_text(encoding="utf-8")
+    assert again == page.content  # It is deterministic.
+
+
+def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch):
+    def fail(*arguments, **settings):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
+    monkeypatch.setattr(callbacks.report, "write_report", fail)
+    said = []
+    report = callbacks.Report(tmp_path, announce=said.append)
+    report.on_end(None)
+    assert report.path is None and said == ["writing the report, with games against other players"]
+    assert report.failed == "the report was not written: [Errno 28] No space left on device"
+    (tmp_path / "report.html").touch()
+    report.on_end(None)  # A finished run has a report already.
+    assert len(said) == 1
+    report.on_iteration(None)
+    report.on_end(None)
+    assert len(said) == 2
+
+
+def test_callbacks_write_snapshots_of_every_verification(player, solution, tmp_path, monkeypatch):
+    """What cannot be written is a note."""
+    legal = solution.legal[solution.decisions]
+    answers = np.random.rand(*legal.shape).astype(np.float32), np.ones(len(legal), np.float32)
+    verification = SimpleNamespace(solution=solution, verdict="verdict", answers=answers)
+    notes = []
+    snapshots = callbacks.Snapshots(verification, player.parts, tmp_path, notes.append)
+
+    def sum_up(verdict, logits, values):
+        assert verdict == "verdict" and logits is answers[0] and values is answers[1]
+        return empty_snapshot(atlas.make_atlas(player.game, solution))
+
+    snapshots._summarize = sum_up
+    snapshots.on_start(SimpleNamespace(iteration=0))
+    snapshots.on_iteration(SimpleNamespace(iteration=5))
+    verification.verdict = None  # This iteration was not verified.
+    snapshots.on_iteration(SimpleNamespace(iteration=6))
+    assert atlas.load_snapshots(tmp_path)[0].tolist() == [0, 5]
+    assert callbacks.networks.list_answers(tmp_path) == [0, 5]
+    loaded = callbacks.networks.load_answers(tmp_path, 5, solution)
+    np.testing.assert_array_equal(loaded.logits, answers[0][legal])
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    verification.verdict = "verdict"
+    monkeypatch.setattr(atlas, "save_snapshot", fail)
+    snapshots.on_iteration(SimpleNamespace(iteration=7))
+    assert notes == ["the snapshot of iteration 7 was not written: No space left on device"]

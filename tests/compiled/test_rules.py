@@ -1,0 +1,335 @@
+"""The rules of every game equal references in plain Python, and satisfy the contract."""
+
+import functools
+import importlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import guard
+import misere_pile
+from azjax import games
+from azjax.games import solver
+from azjax.games.base import Game, Step, Symmetries, play, random_action, where
+from azjax.games.check import check_game
+from azjax.games.display import Display
+from azjax.games.positions import Positions
+from azjax.games.square import ENCODINGS
+from nim import NIM
+from reference import Position
+from refusals import assert_refused
+
+# Sizes of the references in `tests/reference`.
+NAMES = ["tic_tac_toe", "connect_four:4x5", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
+GAMES = {name: games.make(name) for name in NAMES} | {"misere_pile": misere_pile.make()}
+COUNT = 8  # Complete random games of each game.
+BEYOND = 2  # Actions tried below 0 and above A - 1.
+
+
+class Walk(NamedTuple):
+    """Random games and the successors of all of their positions; `S = (max_plies + 1) * COUNT`."""
+
+    game: Game
+    states: tuple  # [S, ...]
+    legal: np.ndarray  # bool [S, A]
+    over: np.ndarray  # bool [S]
+    actions: np.ndarray  # [X], all actions, and some out of range.
+    steps: Step  # [S, X, ...]
+
+    @property
+    def allowed(self):
+        """Whether each of `actions` is legal, `bool [S, X]`."""
+        return np.pad(self.legal, ((0, 0), (BEYOND, BEYOND)))
+
+
+@pytest.fixture(scope="module", params=GAMES)
+def walk(request):
+    game = GAMES[request.param]
+    actions = np.arange(-BEYOND, game.num_actions + BEYOND)
+
+    def random_game(key):
+        def move(state, key):
+            action = random_action(game, key, state)
+            after = game.step(state, action)[0]
+            return after, after
+
+        states = jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+        start = jax.tree.map(lambda leaf: leaf[None], game.init())
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), start, states)
+
+    def examine(state):
+        steps = jax.vmap(lambda action: play(game, state, action))(actions)
+        return game.legal_actions(state), game.is_over(state), actions, steps
+
+    @jax.jit
+    def explore(keys):
+        states = jax.vmap(random_game, out_axes=1)(keys)
+        states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
+        out_axes = (0, 0, None, 0)
+        return states, *jax.vmap(examine, out_axes=out_axes)(states)
+
+    return Walk(game, *jax.device_get(explore(jax.random.split(jax.random.key(0), COUNT))))
+
+
+def position(states, *index):
+    """One state of a batch, as a position of the reference implementation."""
+    board, player, over = (leaf[index] for leaf in (states.board, states.player, states.over))
+    return Position(tuple(board.tolist()), int(player), bool(over))
+
+
+def test_step_equals_the_reference(walk):
+    """The random games cover every kind of position."""
+    assert {0.0} < set(walk.steps.reward[walk.allowed].tolist())
+    assert set(walk.over.tolist()) == {True, False} and set(walk.states.player.tolist()) == {0, 1}
+    rules = importlib.import_module(f"reference.{walk.game.name.partition(':')[0]}")
+    for s, x in np.ndindex(walk.steps.reward.shape):
+        before = position(walk.states, s)
+        after, reward = rules.play(before, walk.actions[x])
+        assert np.flatnonzero(walk.legal[s]).tolist() == rules.legal(before)
+        assert position(walk.steps.state, s, x) == after
+        assert walk.steps.reward[s, x] == reward
+
+
+def test_the_discount_depends_on_who_moves_next(walk):
+    same_player = walk.steps.state.player == walk.states.player[:, None]
+    expected = np.where(walk.steps.state.over, 0, np.where(same_player, 1, -1))
+    np.testing.assert_array_equal(walk.steps.discount, expected)
+    moves_twice = (walk.steps.discount[walk.allowed] == 1).any()
+    assert moves_twice == (walk.game.name == "misere_pile")
+
+
+def test_planes(walk):
+    board, first = walk.states.board, walk.states.player[:, None] == 0
+    shape = (len(board), *walk.game.board_shape, -1)
+    absolute, relative = (observe(walk.game, walk.states, encoding) for encoding in ENCODINGS)
+    if walk.game.name == "hex_swap:3":
+        swaps = np.broadcast_to(walk.states.swaps[:, None, None], (*shape[:-1],))
+        assert (absolute[..., 3] == swaps).all() and (relative[..., 2] == swaps).all()
+        absolute, relative = absolute[..., :3], relative[..., :2]
+    expected = np.stack([board == 1, board == -1, first | np.zeros_like(board, bool)], axis=-1)
+    np.testing.assert_array_equal(absolute, expected.reshape(shape))
+    turned = board
+    if walk.game.name == "breakthrough:5x3":
+        turned = board[:, ::-1]
+    elif walk.game.name.startswith("hex"):
+        turned = board.reshape(-1, 3, 3).swapaxes(1, 2).reshape(-1, 9)
+    mover = np.where(first, board, -turned)
+    expected = np.stack([mover == 1, mover == -1], axis=-1)
+    np.testing.assert_array_equal(relative, expected.reshape(shape))
+
+
+def observe(game, states, encoding):
+    with guard.sharing():
+        return np.asarray(jax.jit(jax.vmap(lambda state: game.observe(state, encoding)))(states))
+
+
+# The contract of every game, and the error for a game that violates it.
+
+CHECKED = {name: GAMES[name] for name in NAMES[-2:]}  # `tests/system/test_games.py` has others.
+
+
+@pytest.mark.parametrize("name", [*CHECKED, "nim"])
+def test_every_game_satisfies_the_contract(name):
+    with guard.sharing():
+        check_game(NIM._replace(**labelled()) if name == "nim" else CHECKED[name], num_games=16)
+
+
+def test_every_registered_game_has_a_reference():
+    references = {name.partition(":")[0] for name in NAMES}
+    assert {*games.available()} - {"mnk"} == references  # Tic-tac-toe of other sizes.
+
+
+SQUARE = games.make("tic_tac_toe")
+CELLS = SQUARE.symmetries.cells
+SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Exchanges two cells.
+
+
+def step_of(game, change):
+    """Wraps `step` and changes its result by `change(state, action, after, reward)`."""
+
+    def step(state, action):
+        return change(state, action, *game.step(state, action))
+
+    return step
+
+
+def nim_step(change):
+    return {"step": step_of(NIM, change)}
+
+
+def square(cells, actions):
+    return {"symmetries": Symmetries(cells, actions)}
+
+
+def without_the_corner(state, action, after, reward):
+    return where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
+
+
+def forgetful(calls):
+    """An impure `observe`: two calls return different planes."""
+
+    def observe(state, encoding):
+        calls.append(encoding)
+        return NIM.observe(state, encoding) ^ (len(calls) // 2 % 2 == 1)
+
+    return observe
+
+
+def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
+    """Two positions of Nim: with two stones left, and with four."""
+    states = np.array([[stones, 0] for stones in left], np.int8)
+    positions = Positions(states, np.array(outcomes), ("few", "many"), np.array(class_of), apart)
+    return {"positions": lambda: positions}
+
+
+BROKEN = [  # A game, a change of its record, and the rule that the change violates.
+    (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
+    (NIM, nim_step(lambda s, a, t, r: (t + jnp.int32(0), r)), "step returns a state like that of"),
+    (NIM, nim_step(lambda s, a, t, r: (t, r > 0)), "reward of step is float32[], not bool[]"),
+    (NIM, {"num_actions": 4}, "legal_actions is bool[4], not bool[3]"),
+    (
+        NIM,
+        {"observe": lambda s, encoding: jnp.zeros((1, 7, 5), jnp.int8)},
+        "observe in the encoding 'unary' is bool or float32[1, 7, C], not int8[1, 7, 5]",
+    ),
+    (
+        NIM,
+        {"observe": lambda s, encoding: jnp.zeros((1, 7 if encoding == "unary" else 3, 2), bool)},
+        "observe in the encoding 'binary' is bool or float32[1, 7, C], not bool[1, 3, 2]",
+    ),
+    (NIM, {"observe": lambda s, encoding: jnp.zeros((0, 7, 1), bool)}, "planes ... are not empty"),
+    (NIM, {"init": lambda: jnp.array([0, 0], jnp.int8)}, "the starting position is not over"),
+    (NIM, {"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),
+    (SQUARE, square(CELLS[:, :4], CELLS), "the cells of the symmetries are [G, 9], not [8, 4"),
+    (SQUARE, square(CELLS, 0 * CELLS), "every row of the symmetries' actions is a permutation"),
+    (SQUARE, square(CELLS[::-1], CELLS), "the first of the symmetries is the identity"),
+    (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
+    (SQUARE, square(CELLS[:3], CELLS[:3]), "the composition of two symmetries is a symmetry"),
+    (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' like their cells"),
+    (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
+    (
+        SQUARE,
+        {
+            "legal_actions": lambda s: SQUARE.legal_actions(s).at[0].set(False),
+            "step": step_of(SQUARE, without_the_corner),
+        },
+        "at the start violates the contract: symmetries take legal actions to legal actions",
+    ),
+    (NIM, {"max_plies": 3}, "] violates the contract: a game lasts at most max_plies, ... is 3"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
+        | {"legal_actions": lambda s: (jnp.arange(3) < s[0]) & (s[0] != 4)},
+        "an unfinished game has a legal action",
+    ),
+    (NIM, {"is_over": lambda s: s[0] < 2}, "a finished game has no legal action"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
+        "nim at the start, on action -2, violates the contract: an illegal action, or one in a "
+        "finished game, changes nothing and earns 0",
+    ),
+    (NIM, nim_step(lambda s, a, t, r: (t, 2 * r)), "rewards are -1, 0 or 1"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (t, jnp.where((t != s).any(), 1.0, 0.0))),
+        "on action 0, violates the contract: only the move that ends a game is rewarded",
+    ),
+    (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
+    (NIM, {"observe": forgetful([])}, "its functions are pure: they return the same with and"),
+    (NIM, {"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
+    (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
+    (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), "outcomes of its positions are ... [2, 3]"),
+    (NIM, labelled(left=(1, 4)), "each of its positions has two or more legal actions"),
+    (NIM, labelled(outcomes=[(-1, 1, 0), (1, 1, 1)]), "are -2 where illegal, and -1, 0 or 1"),
+    (NIM, labelled(outcomes=[(-1, 0, -2), (1, 1, 1)]), "that ends the game is its reward"),
+]
+
+
+def test_every_violation_is_detected():
+    """In one sentence."""
+    calls = [functools.partial(check_game, g._replace(**change), 8) for g, change, _ in BROKEN]
+    rules = [rule for _, _, rule in BROKEN]
+    with guard.sharing():
+        assert_refused(*zip(calls, rules, strict=True), error=AssertionError)
+
+
+# Positions that random games seldom reach.
+
+
+@functools.cache
+def compiled_step(name, batched=False):
+    step = games.make(name).step
+    return jax.jit(jax.vmap(step) if batched else step)
+
+
+@pytest.mark.parametrize("name", ["hex_swap:3", "mnk:2x2x2", "breakthrough:4x2"])
+def test_the_bounds_on_positions_and_plies_hold(name):
+    game = games.make(name)
+    with guard.sharing():
+        solution = solver.solve(game)
+    assert solution.num_states <= game.most_positions
+    assert len(solution.layers) - 2 <= game.max_plies
+    if name == "hex_swap:3":
+        assert solution.values[0] == -1  # Who may swap wins.
+
+
+@pytest.mark.compiles(1)
+@pytest.mark.parametrize("turned", [False, True])
+def test_discs_are_turned_across_the_largest_board(turned):
+    """Also, the 256 discs of one color are counted."""
+    board = np.ones((16, 16), np.int8)
+    board[0, 1:] = [-1] * 14 + [0]
+    state = games.make("othello:16").init()
+    state = state._replace(board=jnp.asarray((board.T if turned else board).ravel()))
+    after, reward = compiled_step("othello:16")(state, 15 * 16 if turned else 15)
+    assert (after.board == 1).all() and after.over and reward == 1
+
+
+@pytest.mark.compiles(1)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_long_path_connects_the_sides_of_the_largest_board(turned):
+    """The path goes down the last column, along a row, and down the first; each cell is needed."""
+    game = games.make("hex:19")
+    board = np.zeros((19, 19), np.int8)
+    board[:9, 18] = board[9, 1:18] = board[10:, 0] = 1
+    stones = np.flatnonzero(board)
+    board = (-board.T if turned else board).ravel()
+    cells = np.arange(361).reshape(19, 19).T.ravel()[stones] if turned else stones
+    all_false = np.zeros(len(stones), bool)
+    states = game.init()._replace(
+        board=np.where(np.arange(361) == cells[:, None], 0, board),
+        player=all_false.astype(np.int8) + np.int8(turned),
+        over=all_false,
+        swaps=all_false,
+    )
+    step = compiled_step("hex:19", batched=True)
+    assert step(states, stones)[0].over.all()
+    assert not step(states, np.full_like(stones, 360))[0].over.any()
+
+
+def test_capturing_every_piece_wins():
+    game = GAMES["breakthrough:5x3"]
+    board = np.zeros((5, 3), np.int8)
+    board[3, 0], board[2, 1] = 1, -1
+    state = game.init()._replace(board=jnp.asarray(board.ravel()))
+    actions = np.flatnonzero(game.legal_actions(state))
+    assert [game.display.name_actions(state)[action] for action in actions] == ["a4a3", "a4b3"]
+    after, rewards = jax.vmap(game.step, (None, 0))(state, actions)
+    assert after.over.tolist() == [False, True] and rewards.tolist() == [0, 1]
+
+
+@pytest.mark.compiles(1)
+def test_a_swap_takes_over_the_mirrored_stone():
+    game = games.make("hex_swap:3")
+    step = jax.jit(game.step)
+    state, _ = step(game.init(), 1)
+    assert game.legal_actions(state)[9]
+    swapped, _ = step(state, 9)
+    assert swapped.board.tolist() == [0, 0, 0, -1, 0, 0, 0, 0, 0]
+    assert int(swapped.player) == 0 and not game.legal_actions(swapped)[9]
+    refused, _ = step(state, 5)
+    assert not game.legal_actions(refused)[9]

@@ -1,0 +1,111 @@
+"""Many seeds in one program: a row for each, their distribution, and its plot."""
+
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+import misere_pile
+from azjax.cli import seeds
+from azjax.games import solver
+from azjax.proof import certificate
+from azjax.proof.verify import verify
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from refusals import check_program
+
+
+def rows(said):
+    """The seed, the iterations and the blunders of each row."""
+    return re.findall(
+        r"^[^0-9a-z]*([01])[^0-9a-z]+(never|[0-9]+)[^0-9a-z]+([0-9]+)\W*$", said, re.M
+    )
+
+
+def test_seeds_train_the_named_game(monkeypatch, capsys):
+    rows = [
+        ([], "tic_tac_toe", "default"),
+        (["--game", "othello:4"], "othello:4", "enumerable"),
+        (["--game", "othello:4", "--preset", "paper"], "othello:4", "paper"),
+        (["--game", f"{misere_pile.__file__}:make"], "misere_pile", "default"),
+    ]
+
+    def stop(parts, number):
+        raise ValueError(f"{parts.game.name} {parts.selfplay}")
+
+    monkeypatch.setattr(seeds, "compile_seeds", stop)
+    for arguments, name, like in rows:
+        assert seeds.main(arguments) == 2
+        selfplay = make_parts(presets.get(like)).selfplay
+        assert f"error: {name} {selfplay}\n" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """The verdicts of three networks, together and in turn."""
+    game = misere_pile.make()
+    parts = make_parts(presets.smoke(presets.get("default")), game)
+    variables = jax.jit(jax.vmap(parts.network.init))(jax.random.split(jax.random.key(0), 3))
+    solution = solver.solve(game)
+
+    def verify_one(variables):
+        policy = certificate.network_policy(parts, parts.network.fold(variables))
+        return verify(solution, policy)
+
+    together = jax.jit(jax.vmap(verify_one))(variables)
+    return jax.device_get((together, seeds._make_verification(parts)(variables)))
+
+
+def test_verification_in_turn_has_the_verdicts_of_all_seeds_together(verdicts):
+    together, in_turn = verdicts
+    assert max(in_turn.blunders) > 0 and len(in_turn.blunders) == 3
+    for one, other in zip(*map(jax.tree.leaves, verdicts), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize("until", ["perfect", "unbeatable"])
+def test_the_first_time_counts(until, capsys, monkeypatch, tmp_path):
+    """The first seed reaches the goal in iteration 3; the second one in 1 and again in 2."""
+    wrong = iter(np.array([[5, 0], [4, 0], [0, 3]]))
+
+    def verify_all(params):
+        found = next(wrong)
+        lines, blunders = np.stack([0 * found, found], axis=1), np.array([7, 8])
+        return SimpleNamespace(
+            blunders=found if until == "perfect" else blunders, losing_lines=lines
+        )
+
+    states = SimpleNamespace(learner=SimpleNamespace(average=None))
+    monkeypatch.setattr(seeds, "compile_seeds", lambda *_: (states, lambda s: (s, None)))
+    monkeypatch.setattr(seeds, "_make_verification", lambda parts: verify_all)
+    plot = tmp_path / "plot.svg"
+    assert seeds.main(["--seeds", "2", "--until", until, "--plot", str(plot)]) == 0
+    said = capsys.readouterr().out
+    blunders = ["0", "3"] if until == "perfect" else ["7", "8"]
+    assert rows(said) == [("0", "3", blunders[0]), ("1", "1", blunders[1])]
+    assert len(
+        re.findall(rf"^iteration +[123] .* {until} +[12] of 2  blunders, median", said, re.M)
+    )
+    assert f"{until}: 2 of 2 seeds; iterations: quartiles 2, 2, 2, most 3\n" in said
+    picture = ElementTree.parse(plot).getroot()
+    assert picture.get("aria-label") == f"Share of 2 seeds: {until}"
+    wrong = iter(np.array([[5, 0]]))
+    assert seeds.main(["--seeds", "2", "--until", until, "--max-iterations", "1"]) == 1
+    assert rows(capsys.readouterr().out)[0][1] == "never"
+
+
+def test_options_without_a_meaning_are_refused(capfd):
+    rows = [
+        ("--seeds 0", "--seeds is 0: use 1 to 65536"),
+        ("--max-iterations 0", "--max-iterations is 0: use 1 or more"),
+        ("--plot /nowhere/x.svg", "there is no folder /nowhere"),
+        ("--plot x.png", "--plot is x.png: use a name that ends in .svg"),
+        ("--game chess", "unknown game 'chess': use one of "),
+        ("--game hex:6", "hex:6 has too many positions to enumerate, so no seed can"),
+        ("--game connect_four --until unbeatable", "no seed can be proved unbeatable: "),
+        ("--game nothing.py:make", "nothing.py does not exist"),
+    ]
+    check_program(seeds.main, rows, capfd)

@@ -1,0 +1,270 @@
+"""Self-play: openings, restarts, and moves that the rules of the game reproduce."""
+
+import functools
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import guard
+import misere_pile
+from azjax import games
+from azjax.games import hashing
+from azjax.games.base import init_batch, play, random_action, where
+from azjax.search import SearchResult
+from azjax.training import selfplay
+from azjax.training.archive import add, make_archive
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import Games, self_play, start_games
+from small import playing
+
+GAME, PILE = games.make("tic_tac_toe"), misere_pile.make()
+BATCH, PLIES, PLACES = 8, 20, 1024
+PARAMS = object()  # Passed to the search unchanged.
+
+
+def keys(count, seed=0):
+    return jax.random.split(jax.random.key(seed), count)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def random_search():
+    """A random player; the value of its policy is the temperature, other values differ."""
+
+    def make_search(algorithm, game, evaluate):
+        assert (algorithm, evaluate) == ("algorithm", "evaluate")
+
+        def search(params, keys, states, temperature, add_noise):
+            assert params is PARAMS and add_noise
+            legal = jax.vmap(game.legal_actions)(states)
+            share = legal / jnp.sum(legal, axis=1, keepdims=True)
+            action = jax.vmap(functools.partial(random_action, game))(keys, states)
+            numbers = jnp.arange(game.num_actions, dtype=jnp.float32)
+            mean = jnp.sum(share * numbers, axis=1)
+            q_values = temperature[:, None] + numbers - mean[:, None]
+            q_values = jnp.where(jax.vmap(game.is_over)(states)[:, None], jnp.nan, q_values)
+            return SearchResult(
+                action, share, legal.astype(jnp.int32), q_values, temperature + 10, None
+            )
+
+        return search
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selfplay, "make_search", make_search)
+        yield
+
+
+def make_parts(game, encoding="relative", **settings):
+    return playing(game, "algorithm", "evaluate", encoding, **settings)
+
+
+# --- Openings, also from the position buffer ----------------------------------------------
+
+
+@jax.jit
+def start(shares, archive):
+    return start_games(SelfPlayConfig(opening_plies=8, **shares), GAME, keys(4000), archive)
+
+
+def openings(archive, opening_share, archive_share=0.0):
+    shares = {"opening_share": opening_share, "archive_share": archive_share}
+    with guard.sharing():
+        return jax.device_get(start(jax.tree.map(np.float32, shares), archive))
+
+
+@pytest.fixture(scope="module")
+def stored(solution):
+    """A position buffer with 200 positions that share no bucket, and their plies plus 100."""
+    rows = np.random.default_rng(0).permutation(solution.decisions)
+    places = np.asarray(hashing.buckets(solution.states, PLACES))[rows]
+    rows = np.sort(rows[np.unique(places, return_index=True)[1]][:200])
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    ply = np.searchsorted(solution.layers, rows, side="right") + 99
+    kept = Games(states, np.int32(ply))
+    empty = make_archive(jax.tree.map(lambda leaf: leaf[0], kept), PLACES)
+    return empty, jax.jit(add)(empty, states, kept)
+
+
+def boards(states):
+    return {board.tobytes() for board in np.asarray(states.board).reshape(-1, 9)}
+
+
+def test_openings_are_unfinished_reachable_positions_of_every_length(stored, solution):
+    states, ply = openings(stored[0], 1.0, archive_share=1.0)  # The buffer is empty.
+    assert set(ply) == set(range(9)) and not states.over.any()
+    np.testing.assert_array_equal((states.board != 0).sum(axis=1), ply)
+    np.testing.assert_array_equal(states.player, ply % 2)
+    assert boards(states) <= boards(solution.decision_states)
+    assert not openings(stored[1], 0.0, archive_share=1.0).ply.any()
+
+
+def test_openings_stop_before_a_move_that_ends_the_game():
+    """In the pile of five, two moves may leave a single stone: taking it would end the game."""
+    settings = SelfPlayConfig(opening_share=1.0, opening_plies=5)
+    start = jax.jit(functools.partial(start_games, settings, PILE))
+    with guard.sharing():
+        states, ply = start(keys(500))
+    assert not states.over.any() and set(np.asarray(ply)) == {0, 1, 2, 3, 4}
+
+
+def test_lengths_and_moves_of_openings_are_uniform_over_their_share(stored):
+    """Whether a game starts from the buffer does not depend on the length of its opening."""
+    for share in (0.0, 0.4):
+        states, ply = openings(stored[1], 0.5, archive_share=share)
+        lengths, others = ply[ply < 100], 0.5 * (1 - share)
+        assert abs((ply >= 100).mean() - 0.5 * share) < 0.04
+        expected = 4000 * np.array([0.5 + others / 9, *[others / 9] * 6])  # Longer ones may end.
+        found = np.bincount(lengths, minlength=9)[:5]
+        assert (abs(found - expected[:5]) < 5 * np.sqrt(expected[:5])).all()
+    first = np.bincount(states.board[ply == 1].argmax(axis=1), minlength=9)
+    assert (abs(first - first.mean()) < 5 * np.sqrt(first.mean())).all()
+
+
+# --- Single moves -------------------------------------------------------------------------
+
+
+@jax.jit
+def move(keys, games, archive, archive_share):
+    settings = {"opening_share": 1.0, "archive_share": archive_share, "temperature": 0.7}
+    parts = make_parts(GAME, unroll_length=1, temperature_plies=3, **settings)
+    games, moves = self_play(parts, PARAMS, keys, games, archive)
+    return games, jax.tree.map(lambda leaf: leaf[0], moves)
+
+
+@pytest.fixture(scope="module")
+def single_moves(stored):
+    """Twelve moves in 256 games, `[(games before, moves, games after)]`, and one with the buffer.
+
+    Games restart with random openings, except for those after the last move.
+    """
+    before, found = start({"opening_share": 1.0, "archive_share": 0.0}, stored[0]), []
+    before = jax.tree.map(lambda leaf: leaf[:256], before)
+    for t in range(12):
+        after, moves = move(keys(256, seed=t + 1), before, stored[1], float(t == 11))
+        found.append(jax.device_get((before, moves, after)))
+        before = after
+    return found[:-1], found[-1]
+
+
+def test_only_finished_games_restart(single_moves, solution):
+    """Several restart together, in chunks that they do not fill, with openings of every length."""
+    counts, lengths = set(), set()
+    for before, moves, after in single_moves[0]:
+        goes_on = moves.discount != 0
+        np.testing.assert_array_equal(after.ply[goes_on], before.ply[goes_on] + 1)
+        kept = (before.states.board == after.states.board)[goes_on].sum(axis=1)
+        np.testing.assert_array_equal(kept, 8)
+        assert not after.states.over.any() and boards(after.states) <= boards(solution.states)
+        np.testing.assert_array_equal((after.states.board != 0).sum(axis=1), after.ply)
+        lengths |= set(after.ply[~goes_on].tolist())
+        counts.add(int((~goes_on).sum()))
+    assert max(counts) > 64 and any(count % 32 for count in counts)
+    assert lengths == set(range(9))
+
+
+def test_new_games_start_from_the_buffer(single_moves, stored):
+    _, moves, after = single_moves[1]
+    began = moves.discount == 0
+    states = jax.tree.map(lambda leaf: leaf[began], after.states)
+    assert began.sum() > 10 and (after.ply[began] >= 100).all() and (after.ply[~began] < 10).all()
+    kept = stored[1].entries.states.board[stored[1].filled[: stored[1].used]]
+    assert boards(states) <= boards(types.SimpleNamespace(board=kept))
+
+
+def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):
+    """And the value of its policy is recorded, which is not another value of the root."""
+    for before, moves, _ in single_moves[0]:
+        expected = np.where(before.ply < 3, np.float32(0.7), 0)
+        np.testing.assert_allclose(moves.root_value, expected, atol=1e-5)
+
+
+def test_each_game_is_stored_before_and_after_a_random_move(single_moves):
+    same = []
+    for before, moves, after in single_moves[0]:
+        met, wandered = (
+            jax.tree.map(lambda leaf, i=i: leaf[:, i], moves.new_starts) for i in (0, 1)
+        )
+        jax.tree.map(np.testing.assert_array_equal, met, before)
+        further = wandered.ply - met.ply
+        assert set(further) == {0, 1} and not wandered.states.over.any()
+        differs = (wandered.states.board != met.states.board).sum(axis=1)
+        np.testing.assert_array_equal(differs, further)
+        moved = (wandered.states.board == after.states.board).all(axis=1)
+        same.append(moved[moves.discount != 0].mean())
+    assert 0 < np.mean(same) < 0.9  # It differs from the move that was made.
+
+
+# --- Many moves ---------------------------------------------------------------------------
+
+
+@functools.cache
+def compile_moves(at_once, carry_over=True):
+    settings = {"opening_plies": 0, "games_at_once": at_once, "carry_over": carry_over}
+    parts = make_parts(PILE, "absolute", unroll_length=PLIES, **settings)
+    return jax.jit(functools.partial(self_play, parts, PARAMS))
+
+
+def two_iterations(at_once=BATCH, seed=0, keep=0, carry_over=True):
+    """Plays two iterations from games after one move; returns all games and both results.
+
+    The first `keep` games have the same keys with every seed.
+    """
+
+    def draw(number):
+        return jnp.concatenate([keys(BATCH, number)[:keep], keys(BATCH, number + seed)[keep:]])
+
+    moved = jax.vmap(functools.partial(play, PILE))(init_batch(PILE, BATCH), jnp.zeros(8, int))
+    begun = Games(moved.state, jnp.ones(BATCH, jnp.int32))
+    with guard.sharing():
+        first = compile_moves(at_once, carry_over)(draw(1), begun)
+        second = compile_moves(at_once, carry_over)(draw(2), first[0])
+    return jax.device_get((begun, first, second))
+
+
+def test_moves_replay_through_the_rules():
+    examine = jax.vmap(
+        lambda state, action: (
+            (PILE.observe(state, "absolute"), PILE.legal_actions(state)),
+            play(PILE, state, action),
+        )
+    )
+    fresh, (games, *results) = init_batch(PILE, BATCH), two_iterations()
+    for end, moves in results:
+        assert jax.tree.leaves(moves.extra) == jax.tree.leaves(moves.new_starts) == []
+        assert {str(leaf.dtype) for leaf in moves[:-2]} == {"bool", "float32", "int32"}
+        assert {True, False} == set((moves.discount == 0).ravel().tolist())
+        assert len(np.unique(moves.action.T, axis=0)) == BATCH  # The games differ.
+        for t in range(PLIES):
+            now = jax.tree.map(lambda leaf, t=t: leaf[t], moves)
+            (planes, legal), step = examine(games.states, now.action)
+            for found, expected in (
+                *((now.planes, planes), (now.legal, legal), (now.reward, step.reward)),
+                *((now.discount, step.discount), (now.action_weights > 0, legal)),
+            ):
+                np.testing.assert_array_equal(found, expected)
+            assert legal[np.arange(BATCH), now.action].all()
+            over = step.discount == 0
+            games = Games(where(over, fresh, step.state), jnp.where(over, 0, games.ply + 1))
+        jax.tree.map(np.testing.assert_array_equal, games, end)
+
+
+def test_a_game_does_not_depend_on_its_batch():
+    """With at most three of eight games together, groups have two games, the largest divisor."""
+    whole, groups, part = two_iterations(), two_iterations(3), two_iterations(seed=5, keep=3)
+    jax.tree.map(np.testing.assert_array_equal, whole, groups)
+    for (ends, moves), (other_ends, others) in zip(whole[1:], part[1:], strict=True):
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[:3], b[:3]), ends, other_ends)
+        for ours, theirs in zip(*map(jax.tree.leaves, (moves, others)), strict=True):
+            np.testing.assert_array_equal(ours[:, :3], theirs[:, :3])
+        assert (moves.action[:, 3:] != others.action[:, 3:]).any()
+
+
+def test_all_games_restart_in_each_iteration_without_carry_over():
+    _, *results = two_iterations(carry_over=False)
+    kept = two_iterations()[2][1]
+    for _, moves in results:
+        assert (moves.planes[0] == moves.planes[0][:1]).all()
+    assert not (kept.planes[0] == kept.planes[0][:1]).all()
+    assert (results[0][1].action != results[1][1].action).any()

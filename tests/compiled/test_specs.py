@@ -1,0 +1,311 @@
+"""Players that the command line describes, such as `puct:50@runs/NAME#20`."""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import re
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+import guard
+import misere_pile
+from azjax import runs, training
+from azjax.cli import custom, players, verify
+from azjax.cli.players import expand, make_agent, make_agents
+from azjax.cli.specs import HELP, KINDS, SHIPPED
+from azjax.exact import overrides
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig
+from azjax.players import random_agent
+from azjax.runs import checkpoint, presets, pretrained
+from azjax.runs.config import make_parts
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.training import memory
+from refusals import assert_refused
+from trained import compiling_once
+
+CONFIG = presets.smoke(presets.get("default"))
+SIMULATIONS = CONFIG.search.num_simulations
+
+
+def share(function):
+    """Calls a function once for the same arguments; its programs belong to all tests."""
+
+    @functools.cache
+    def call(*arguments):
+        with guard.sharing():
+            return function(*arguments)
+
+    return call
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _programs():
+    with compiling_once() as patch:
+        patch.setattr(custom, "load_player", share(custom.load_player))
+        patch.setattr(players.console, "solve", share(players.console.solve))
+        yield
+
+
+def make_run(run_dir, config=CONFIG):
+    """A run with checkpoints 2, 4 and 6, with different networks."""
+    runs.create_run(run_dir, config)
+    with guard.sharing():
+        state = training.make_state(
+            make_parts(config), jax.random.key(config.seed), training.make_mesh()
+        )
+    for iteration in (2, 4, 6):
+        average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.average)
+        learner = state.learner._replace(average=average)
+        counter = state.iteration * 0 + iteration
+        saved = dataclasses.replace(state, learner=learner, iteration=counter)
+        checkpoint.save(run_dir, saved, 0.0)
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("players") / "run")
+
+
+def write_table(run_dir, iteration, seat, number, states, action):
+    path = overrides.table_path(run_dir, iteration, seat, number)
+    path.parent.mkdir(exist_ok=True)
+    nothing = np.zeros((1, 9), bool)
+    overrides.save_table(
+        path, overrides.OverrideTable(states, np.array([action], np.int32), nothing)
+    )
+
+
+# Descriptions.
+
+
+def test_names(tic_tac_toe, run):
+    for spec, name in [
+        ("random", "random"),
+        ("perfect", "perfect"),
+        ("minimax", "minimax"),
+        ("minimax:4", "minimax(4)"),
+        ("alphabeta:4", "alpha-beta(4)"),
+        ("uct", "uct(100)"),
+        ("uct:7", "uct(7)"),
+        ("uct:0.5s", "uct(0.5 s)"),
+        ("network", "network #6"),
+        ("alphazero", f"alphazero({SIMULATIONS}) #6"),
+        ("alphazero:9", "alphazero(9) #6"),
+        ("alphazero:1s", "alphazero(1 s) #6"),
+        ("puct", "puct(50) #6"),
+        ("gumbel", "gumbel(32) #6"),
+        ("gumbel:3#2", "gumbel(3) #2"),
+    ]:
+        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
+        assert (agent.name, agent.traceable) == (name, "s)" not in name)
+
+
+@pytest.fixture(scope="module")
+def repaired(run, tic_tac_toe, tmp_path_factory):
+    """Players with override tables in none, one or both seats, and their moves."""
+    run = shutil.copytree(run, tmp_path_factory.mktemp("repaired") / "run")
+    start = jax.device_get(init_batch(tic_tac_toe, 1))
+    late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
+    for seat, states, action in ((0, start, 7), (1, late, 8)):
+        for iteration, number in ((6, 0), (2, 3), (6, 32)):
+            write_table(run, iteration, seat, number, states, action)
+    both = jax.tree.map(lambda *leaves: np.concatenate(leaves), start, late)
+    agents = [make_agent(s, tic_tac_toe, custom.Typed(run)) for s in ("repaired", "repaired:3#2")]
+    moves = [jax.jit(a.act)(a.params, jax.random.key(0), both).action.tolist() for a in agents]
+    return run, agents, moves
+
+
+def test_a_repaired_player_plays_by_its_override_table(repaired):
+    _, agents, moves = repaired
+    assert [agent.name for agent in agents] == ["repaired #6", "repaired(3) #2"]
+    assert all(agent.deterministic for agent in agents) and moves == [[7, 8]] * 2
+
+
+def test_every_player_is_in_the_help(tic_tac_toe, repaired):
+    explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
+    typed = custom.Typed(repaired[0])
+    for name in (name for name in KINDS if name != SHIPPED):
+        assert name in explained
+        assert make_agent(name, tic_tac_toe, typed).name.replace("-", "").startswith(name)
+    for spec in {*re.findall(r"[a-z]+:[0-9.]+s?\b", HELP)} - {*pretrained.names()}:
+        make_agent(spec, tic_tac_toe, typed)
+
+
+def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_path, monkeypatch):
+    made = []
+
+    def note(name):
+        def make(game, *settings):
+            made.append((name, *settings[: 1 if "minimax" in name else None]))
+            return random_agent(game)
+
+        monkeypatch.setattr(players, name, make)
+
+    for name in ("search_agent", "minimax_agent", "alpha_beta_agent", "anytime_agent"):
+        note(name)
+    mine = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
+    searches = [
+        ("uct:20", UCT(num_simulations=20), run),
+        ("alphazero:9", dataclasses.replace(CONFIG.search, num_simulations=9), run),
+        ("alphazero", CONFIG.search, run),
+        ("puct:9", PUCT(num_simulations=9), run),
+        ("gumbel:9", Gumbel(num_simulations=9), run),
+        ("puct:20", PUCT(num_simulations=20, c_puct=9.0), mine),
+    ]
+    for spec, search, folder in searches:
+        make_agent(spec, tic_tac_toe, custom.Typed(folder))
+        assert made.pop()[:2] == ("search_agent", search)
+    for spec, name in (("minimax:3", "minimax_agent"), ("alphabeta:3", "alpha_beta_agent")):
+        make_agent(spec, tic_tac_toe)
+        assert made.pop()[:2] == (name, 3)
+    for spec, seconds, algorithm in [
+        ("uct:0.5s", 0.5, "uct"),
+        ("puct:0.2s", 0.2, "puct"),
+        ("alphazero:1s", 1.0, CONFIG.search.algorithm),
+        ("uct:0.001s", 0.001, "uct"),
+        ("uct:3600s", 3600.0, "uct"),
+    ]:
+        make_agent(spec, tic_tac_toe, custom.Typed(run))
+        _, search, _, _, limit, _ = made.pop()
+        number = max(256, min(int(20_000 * seconds), 1_000_000))
+        assert (search.algorithm, search.num_simulations, limit) == (algorithm, number, seconds)
+
+
+def test_plays_one_of_the_checkpoints(tic_tac_toe, run, tmp_path):
+    run = shutil.copytree(run, tmp_path / "a@b+c:d#e")
+    for iteration in (2, 6):
+        expected = jax.tree.leaves(azjax.load(run, iteration).params)
+        for spec, typed in (
+            (f"network@{run}#{iteration}", custom.NOTHING),
+            (f"puct:9@{run}#{iteration}", custom.Typed(pathlib.Path("another"))),
+            (f"network#{iteration}", custom.Typed(run)),
+        ):
+            agent = make_agent(spec, tic_tac_toe, typed)
+            assert agent.name.endswith(f" #{iteration}")
+            for leaf, other in zip(jax.tree.leaves(agent.params), expected, strict=True):
+                np.testing.assert_array_equal(leaf, other)
+
+
+def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
+    solved, pile = [], misere_pile.make()
+    monkeypatch.setattr(players, "perfect_agent", lambda game, solution: random_agent(game))
+    monkeypatch.setattr(players.console, "solve", solved.append)
+    players._solve.cache_clear()
+    for _ in range(2):
+        make_agent("perfect", tic_tac_toe)
+        make_agent("perfect", pile)
+    assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
+    players._solve.cache_clear()
+
+
+@pytest.mark.parametrize("rounds", [1, 9])
+def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
+    """With an override table of all moves, the player may break symmetry.
+
+    Then every symmetric copy is explored, or the table is repaired if rounds are left.
+    """
+    network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
+    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network))
+    rows = solution.decisions[solution.player[solution.decisions] == 0]
+    actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    path = overrides.table_path(run, 6, 0, 0)
+    path.parent.mkdir()
+    refuted = np.zeros((len(rows), 9), bool)
+    overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
+    arguments = ["--run-dir", str(run), "--lines", "first", "--repair", str(rounds)]
+    with guard.sharing():
+        assert verify.main([*arguments, "--json"]) == 0
+    result = json.loads(capfd.readouterr().out)
+    assert result["up_to_symmetry"] == (rounds > 1)
+    assert result["ends"]["lost"] == 0 < result["ends"]["won"]
+    assert result["overrides"] == len(rows)
+    changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
+    assert changed.any() == (rounds > 1)
+    names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-overrides-*")}
+    assert ("-compared" in names) and ("-copies" in "".join(names)) == (rounds == 1)
+    assert len(names) == 2 + (rounds == 1)  # The folder of an earlier table is deleted.
+
+
+# Several players.
+
+
+def test_one_player_for_each_checkpoint_and_all_have_different_names(tic_tac_toe, run, tmp_path):
+    specs = [f"puct:5@{run}#{iteration}" for iteration in (2, 4, 6)]
+    assert expand(f"puct:5@{run}#all") == specs
+    assert expand("network#all", custom.Typed(run)) == ["network#2", "network#4", "network#6"]
+    for spec in ("uct:5", "network", f"network@{run}#4"):
+        assert expand(spec) == [spec]
+    other = shutil.copytree(run, tmp_path / "other")
+    made = make_agents(
+        ["random", f"network@{other}#6", "network#all"], tic_tac_toe, custom.Typed(run)
+    )
+    assert [agent.name for agent in made] == [
+        *["random", f"network@{other}#6", "network #2", "network #4", "network#6"]
+    ]
+
+
+# Errors.
+
+EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired, puct, gumbel"
+UNKNOWN = ["", "stockfish", "uct 100", "Perfect", "human", "uct#1#2"]
+AMOUNTS = {
+    "a number of moves ahead after the colon: use 1 to 1000000": [
+        *("minimax:0", "minimax:-1", "minimax:1s", "alphabeta:"),
+    ],
+    "a number of simulations after the colon: use 1 to 1000000": ["repaired:0.5s", "repaired:5.0"],
+    "a number of simulations after the colon: use 1 to 1000000, or a time up to 3600s such as": [
+        *("uct:", "uct:x", "uct:1000001", f"uct:{'9' * 5000}", "uct:²", "uct:0s", "uct:5ms"),
+        *("uct:.s", "uct:1m", "uct:3601s", "uct:-1s", "uct:nans", "uct:5:6"),
+    ],
+}
+REFUSED = [
+    ("random:5", "'random:5' has something after the colon, and random takes nothing there"),
+    ("perfect:", "'perfect:' has something after the colon, and perfect takes nothing there"),
+    ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
+    ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
+    ("random#all", "'random#all' names a run, and random plays without one: leave it out"),
+    ("network@", "'network@' has no run after the @: add one, as in network@runs/NAME"),
+    ("network#", "'network#' has no checkpoint after the #: use a number, as in #20"),
+    ("network#-1", "'network#-1' has no checkpoint after the #: use a number, as in #20"),
+    ("puct:5", "needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or"),
+    ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
+    *((spec, f"unknown player {spec!r}: use one of {EVERY}") for spec in UNKNOWN),
+    *((spec, f"{spec!r} needs {said}") for said, specs in AMOUNTS.items() for spec in specs),
+]
+
+
+def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs.create_run(tmp_path / "new", CONFIG)
+
+    def call(spec, game=tic_tac_toe, **named):
+        return lambda: make_agent(spec, game, custom.Typed(**named))
+
+    four = {"game": azjax.make("connect_four"), "run_dir": run}
+    rows = [
+        *((call(spec), said) for spec, said in REFUSED),
+        (call("perfect", **four), "connect_four has too many positions to enumerate"),
+        (call("minimax", **four), "minimax cannot look to the end of connect_four: give "),
+        (call("alphabeta", **four), "to the end of connect_four: give ", "such as alphabeta:4"),
+        (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
+        (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
+        (call(f"network@{run}#all"), "names several players: name one checkpoint, as in #20"),
+        (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
+        (lambda: make_agents(["random", "uct", "random"], tic_tac_toe), "'random' is listed twice"),
+        (lambda: expand("network#all"), "'network#all' needs the network of a training"),
+        (lambda: expand("network@new#all"), "new has no checkpoint yet: resume the run"),
+        (lambda: expand("network@nothing#all"), "nothing is not a run directory"),
+        (lambda: expand("stockfish#all"), "unknown player 'stockfish'"),
+    ]
+    assert_refused(*rows, error=(ValueError, runs.CheckpointError))
+    monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
+    needs = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
+    assert_refused((call("uct:1000000"), needs), (call("uct:3600s"), needs))

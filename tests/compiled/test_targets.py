@@ -1,0 +1,178 @@
+"""Targets computed by hand; TD(lambda) as a mean of returns; symmetries by replaying."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import guard
+from azjax import games
+from azjax.games.base import random_action
+from azjax.games.square import ENCODINGS
+from azjax.training.targets import (
+    Sample,
+    TargetConfig,
+    Transition,
+    augment,
+    make_samples,
+    outcomes,
+    transform,
+)
+from refusals import assert_refused
+
+LENGTH = 24
+
+
+@jax.jit
+def make(outcome_weight, td_lambda, reward, discount, root_value):
+    """Returns outcomes and samples of transitions `[LENGTH, B]`."""
+    marks = [jnp.full((*reward.shape, 2), mark) for mark in (1.0, 2.0, 3.0)]
+    moves = Transition(*marks, root_value, reward, reward, discount)
+    return outcomes(moves, td_lambda), make_samples(TargetConfig(outcome_weight, td_lambda), moves)
+
+
+def ask(reward, discount, root_value, outcome_weight=1.0, td_lambda=1.0):
+    with guard.sharing():
+        return jax.device_get(make(outcome_weight, td_lambda, reward, discount, root_value))
+
+
+# Rewards and discounts of a game: who plays next receives -1 times the value of the mover.
+X_WINS = [(0, -1)] * 4 + [(1, 0)]
+O_WINS = [(0, -1)] * 5 + [(1, 0)]
+DRAWN = [(0, -1)] * 8 + [(0, 0)]
+CASES = [  # Moves, the root values, and the outcomes.
+    (X_WINS, 0.7, [1, -1, 1, -1, 1]),
+    (DRAWN, 0.7, [0] * 9),
+    (O_WINS + DRAWN + X_WINS, 0.7, [-1, 1, -1, 1, -1, 1, *[0] * 9, 1, -1, 1, -1, 1]),
+    # The same player moves again after the first move, and the last one takes the last stone.
+    ([(0, 1), (0, -1), (0, -1), (-1, 0)], 0.7, [-1, -1, 1, -1]),
+    # Cut off: the last root value counts, for the player to move there.
+    (X_WINS[:4], 0.25, [-0.25, 0.25, -0.25, 0.25]),
+    (X_WINS[:1], -0.5, [-0.5]),
+    (X_WINS + O_WINS[:3], 0.25, [1, -1, 1, -1, 1, 0.25, -0.25, 0.25]),
+    ([(0, 1), (0, -1), (0, 1)], 0.25, [-0.25, -0.25, 0.25]),
+]
+
+
+def test_outcomes_of_finished_games_and_of_games_that_are_cut_off():
+    reward, discount = np.zeros((2, LENGTH, len(CASES)), np.float32)
+    root_value = np.full(reward.shape, 0.7, np.float32)
+    for column, (moves, root, _) in enumerate(CASES):  # After drawn games of one move.
+        reward[-len(moves) :, column], discount[-len(moves) :, column] = zip(*moves, strict=True)
+        root_value[-1, column] = root
+    z, _ = ask(reward, discount, root_value)
+    for column, (moves, _, expected) in enumerate(CASES):
+        np.testing.assert_array_equal(z[-len(moves) :, column], np.float32(expected))
+        assert not z[: -len(moves), column].any()
+
+
+def sum_of_returns(td_lambda, reward, discount, root_value):
+    """TD(lambda) by its definition (Sutton 1988): a mean of n-step returns, one game `[T]`."""
+    length = len(reward)
+    z = np.zeros(length)
+    for start in range(length):
+        total, weight, product, t = 0.0, 1.0, 1.0, start
+        earned = 0.0
+        while True:
+            if t == length - 1 and discount[t] != 0:  # Cut off: the rest is the root value.
+                total += weight * (earned + product * root_value[t])
+                break
+            earned += product * reward[t]
+            product *= discount[t]
+            if product == 0:  # The game is over: longer returns are the same.
+                total += weight * earned
+                break
+            t += 1
+            total += weight * (1 - td_lambda) * (earned + product * root_value[t])
+            weight *= td_lambda
+        z[start] = total
+    return z
+
+
+def test_td_lambda_is_a_mean_of_n_step_returns():
+    rng, shape = np.random.default_rng(0), (LENGTH, len(CASES))
+    discount = rng.choice([-1.0, 0.0, 1.0], shape, p=[0.6, 0.2, 0.2]).astype(np.float32)
+    discount[-2:, :2] = [[-1, 1], [0, 0]]  # The last move ends a game of several.
+    reward = np.where(discount == 0, rng.choice([-1.0, 0.0, 1.0], shape), 0).astype(np.float32)
+    root_value = rng.uniform(-1, 1, shape).astype(np.float32)
+    assert (discount[-1] == 0).any() and (discount[-1] != 0).any()
+    for td_lambda, weight in ((0.0, 1.0), (0.3, 0.6), (0.9, 0.0), (1.0, 0.6)):
+        z, samples = ask(reward, discount, root_value, weight, td_lambda)
+        arrays = reward.T, discount.T, root_value.T
+        columns = [sum_of_returns(td_lambda, *c) for c in zip(*arrays, strict=True)]
+        np.testing.assert_allclose(z, np.stack(columns, axis=1), atol=1e-5)
+        mixed = weight * z + (1 - weight) * root_value
+        np.testing.assert_allclose(samples.value, mixed, atol=1e-6)
+        # Observation, legal actions and policy are those of the search.
+        assert [set(leaf.ravel()) for leaf in samples[:3]] == [{1}, {2}, {3}]
+
+
+# --- Symmetries ---------------------------------------------------------------------------
+
+
+def walk(game, moves):
+    """The samples of a game `[T]`: planes of every encoding, the move as the target policy."""
+
+    def step(state, move):
+        planes = jnp.concatenate([game.observe(state, e) for e in ENCODINGS], axis=-1)
+        policy = jax.nn.one_hot(move, game.num_actions)
+        sample = Sample(planes, game.legal_actions(state), policy, jnp.float32(0.5))
+        return game.step(state, move)[0], sample
+
+    return jax.lax.scan(step, game.init(), moves)[1]
+
+
+def random_moves(game, key):
+    def step(state, key):
+        move = random_action(game, key, state)
+        return game.step(state, move)[0], move
+
+    return jax.lax.scan(step, game.init(), jax.random.split(key, game.max_plies))[1]
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "hex_swap:3"])
+def test_a_transformed_game_is_the_game_of_the_transformed_moves(name):
+    game = games.make(name)
+
+    @jax.jit
+    @jax.vmap
+    def both_ways(key, symmetry):
+        moves = random_moves(game, key)
+        image = jnp.argsort(jnp.asarray(game.symmetries.actions)[symmetry])[moves]
+        transformed = jax.vmap(lambda s: transform(game, s, symmetry))(walk(game, moves))
+        return transformed, walk(game, image)
+
+    symmetries = np.tile(np.arange(game.num_symmetries), 8)
+    with guard.sharing():
+        transformed, replayed = both_ways(keys(len(symmetries)), symmetries)
+    jax.tree.map(np.testing.assert_array_equal, transformed, replayed)
+
+
+def keys(count):
+    return jax.random.split(jax.random.key(0), count)
+
+
+def test_augmentation_draws_a_symmetry_for_each_sample(tic_tac_toe):
+    game, copies, rng = tic_tac_toe, 1024, np.random.default_rng(0)
+    sample = Sample(*(np.float32(rng.random(shape)) for shape in ((3, 3, 1), 9, 9, ())))
+    batch = jax.tree.map(lambda leaf: np.stack([leaf] * copies), sample)
+    batch = batch._replace(value=np.linspace(-1, 1, copies, dtype=np.float32))
+    with guard.sharing():
+        drawn = jax.device_get(jax.jit(functools.partial(augment, game))(keys(1)[0], batch))
+    np.testing.assert_array_equal(drawn.value, batch.value)
+
+    cells, actions = game.symmetries.cells, game.symmetries.actions
+    same = (drawn.planes.reshape(copies, 1, -1) == sample.planes.ravel()[cells]).all(axis=2)
+    np.testing.assert_array_equal(same.sum(axis=1), 1)
+    which, count = same.argmax(axis=1), same.sum(axis=0)
+    np.testing.assert_array_equal(drawn.legal, sample.legal[actions][which])
+    np.testing.assert_array_equal(drawn.policy, sample.policy[actions][which])
+    assert (abs(count - copies / 8) < 5 * np.sqrt(copies / 8)).all()
+
+    other = functools.partial(augment, games.make("hex:3"), keys(1)[0])
+    assert_refused(
+        (functools.partial(augment, game, keys(1)[0], batch._replace(extra=1)), "have an extra"),
+        (lambda: other(batch._replace(legal=batch.legal[:, :8])), "the targets were made for hex"),
+    )

@@ -1,0 +1,93 @@
+"""The program `azjax arena`: its tables, its plot, and its errors."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+
+import guard
+from azjax.cli import arena
+from azjax.players.arena import Match, Tally, rate
+from refusals import check_program
+from trained import compiling_once
+
+MATCHES = [
+    Match("a", "best", Tally(10, 20, 70, 9), Tally(0, 20, 80, 7), False),
+    Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
+    Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
+]
+
+
+def test_matches_and_ratings_are_printed(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    arena._show_matches(MATCHES)
+    arena._show_ratings(rate(MATCHES))
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert lines[0].split() == [
+        *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]
+    ]
+    rows = [line.split() for line in lines if line[:2].strip() and "[" in line or " worst " in line]
+    assert rows[1][:7] == ["a", "best", "first", "10", "20", "70", "0.200"]
+    assert rows[2][:7] == ["a", "best", "second", "0", "20", "80", "0.100"]
+    # Without randomness there is no interval.
+    assert rows[3] == ["a", "worst", "first", "1", "0", "1", "0.500", "2"]
+    assert rows[5][:7] == ["best", "worst", "first", "1,200", "0", "0", "1.000"]
+    (said,) = [line for line in lines if "further games would be identical: a – worst." in line]
+    best = re.findall(r"^ *(\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", "\n".join(lines), re.M)
+    assert [row[0] for row in best] == ["best", "a", "worst"]
+    assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
+    assert max(len(line) for line in lines if line is not said) <= 80
+
+
+def test_a_match_is_played_printed_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # The game would be that of the newest run.
+    keys, play = [], arena.round_robin
+    monkeypatch.setattr(arena, "round_robin", lambda *a: keys.append(a[3]) or play(*a))
+    line = "random perfect --games 20 --openings 100 --opening-plies 1 --plot ratings.svg"
+    with guard.sharing(), compiling_once():
+        assert arena.main(line.split()) == 0
+    out, err = capsys.readouterr()
+    assert err == "there are only 9 such openings: all are played\n"
+    rows = [line.split() for line in out.splitlines() if re.search(r"(first|second) ", line)]
+    for number in (0, 1):
+        assert rows[number][:2] == ["random", "perfect"]
+        assert sum(map(int, rows[number][3:6])) == 18 and int(rows[number][3]) == 0  # 9 or 18 each.
+    names = ["perfect", "random"]  # Best first.
+    texts = [element.text for element in ElementTree.parse("ratings.svg").iter() if element.text]
+    assert [text for text in texts if text in names] == names
+    # The seed determines the games.
+    monkeypatch.setattr(arena, "round_robin", lambda *a: keys.append(a[3]) or MATCHES)
+    for seed in (0, 3):
+        assert arena.main(["random", "perfect", "--seed", str(seed)]) == 0
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_ratings_use_both_seats():
+    """Only moving first matters here: equal ratings, a large advantage."""
+    mine, theirs = Tally(90, 5, 5, 100), Tally(5, 5, 90, 100)
+    fitted = rate([Match("a", "b", mine, theirs, False)])
+    np.testing.assert_allclose(fitted.ratings, 0, atol=1)
+    assert fitted.first_move_advantage.low > 200
+    stronger = rate([Match("a", "b", mine, mine, False)])
+    assert stronger.low[0] > 150
+
+
+def test_options_without_a_meaning_are_refused(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        ("", "name 2 players or more"),
+        ("random", "name 2 players or more"),
+        ("random nobody", "unknown player 'nobody': use one of random, perfect"),
+        ("random random", "the player 'random' is listed twice"),
+        ("random perfect --games 0", "--games is 0: use 1 or more"),
+        ("random perfect --openings -1", "--openings is -1: use 0 to 100000"),
+        ("random perfect --openings 3 --opening-plies 9", "0 to 8 moves"),
+        ("random perfect --game chess", "unknown game 'chess'"),
+        ("random perfect --game connect_four", "too many positions"),
+        ("random network --game hex:5", "add @RUN_DIR"),
+        ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
+        ("random perfect --plot x.png", "--plot is x.png: use a name that ends in .svg"),
+    ]
+    with guard.sharing():
+        check_program(arena.main, rows, capfd)

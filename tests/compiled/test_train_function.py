@@ -1,0 +1,218 @@
+"""`azjax.train`, with custom games and parts, callbacks and resumed runs."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import pathlib
+import shutil
+import signal
+import types
+
+import jax
+import numpy as np
+import pytest
+
+import azjax as az
+import misere_pile
+from azjax import program
+from azjax.cli import custom, play, train, verify
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.plan import Plan
+from refusals import assert_refused, check_program
+from run_directories import make_run
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+TINY = presets.smoke(presets.get("default"))
+LARGE = az.make("connect_four")
+FEW = {"report": False, "display": False, "until": "never"}
+PARTS_FILE = """
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+
+def make():
+    return make_parts(presets.smoke(presets.get("default")))
+"""
+
+
+class Counter(az.Callback):
+    """Adds a metric, counts the calls, and copies the run directory at its first checkpoint."""
+
+    def __init__(self, run_dir, copy):
+        self.events, self._run_dir, self._copy = [], run_dir, copy
+
+    def on_start(self, loop):
+        self.events.append("start")
+
+    def on_iteration(self, loop):
+        loop.add(squared=float(loop.iteration**2))
+
+    def on_checkpoint(self, loop):
+        self.events.append(f"checkpoint {loop.iteration}")
+        if not self._copy.exists():
+            shutil.copytree(self._run_dir, self._copy)
+
+    def on_end(self, loop):
+        self.events.append("end")
+
+
+class Matches(az.Callback):
+    """Takes the place of `Strength`, whose matches compile slowly."""
+
+    def __init__(self, *given):
+        self.given = given
+
+    def on_iteration(self, loop):
+        loop.add(elo_uct=float(loop.iteration))
+
+
+@pytest.fixture(scope="module")
+def counted(compiled_once, tmp_path_factory):
+    """A run with a custom callback and matches, the callback, and a copy at iteration 2."""
+    folder = tmp_path_factory.mktemp("train")
+    counter = Counter(folder / "run", folder / "copy")
+    settings = FEW | {"strength_every": 1, "strength_games": 4, "checkpoint_every": 2}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "Strength", Matches)
+        run = az.train(TINY, folder / "run", callbacks=[counter], max_iterations=3, **settings)
+    return run, counter, folder / "copy"
+
+
+def test_a_run_from_python_is_a_run(counted):
+    run, counter, _ = counted
+    assert counter.events == ["start", "checkpoint 2", "checkpoint 3", "end"]
+    assert [record["squared"] for record in run.metrics] == [1, 4, 9]
+    assert [record["elo_uct"] for record in run.metrics] == [1, 2, 3]
+    [matches] = [each for each in run.loop.callbacks if isinstance(each, Matches)]
+    assert matches.given == (run.loop.parts, 1, 4, 0, run.run_dir / "strength")
+    assert [record["blunders"] is not None for record in run.metrics] == [True] * 3
+    loaded = az.load(run.run_dir)
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, loaded.params)
+    assert loaded.iteration == run.player.iteration == 3
+    written = json.loads((run.run_dir / "certificate.json").read_text())
+    assert written == json.loads(json.dumps(run.certificate.as_json()))
+    assert run.reached and not run.certificate.perfect
+    large = dataclasses.replace(loaded, parts=loaded.parts._replace(game=LARGE))
+    said = "has too many positions to enumerate: play a seat"
+    assert_refused((lambda: az.verify(large), said))
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
+    whole, _, copy = counted
+    run = az.train(TINY, copy, resume=True, display=True, checkpoint_every=9, strength_every=0)
+    assert (run.plan.checkpoint_every, run.plan.strength_every) == (9, 0)
+    out, err = capfd.readouterr()
+    assert [line.split()[1] for line in out.splitlines()] == ["3"]
+    assert err == "verifying the network with its searches, in every position\n"
+    assert [r["loss"] for r in run.metrics] == [r["loss"] for r in whole.metrics]
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
+
+
+def test_an_interrupt_loses_nothing(tmp_path):
+    class Presses(az.Callback):
+        def on_iteration(self, loop):
+            if loop.iteration == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            az.train(TINY, tmp_path / "run", callbacks=[Presses()], max_iterations=9, **FEW)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert az.load(tmp_path / "run").iteration == 2
+
+
+@pytest.mark.compiles(1)  # The random games of other rules.
+def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capfd):
+    """By the program, which names their file, and then from Python."""
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("mine.py").write_text(PARTS_FILE)
+    named = ["--parts", "mine.py:make"]
+    options = ["--until", "never", "--no-report", "--run-dir", "run", "--max-iterations", "1"]
+    assert train.main([*named, *options, "--seed", "5"]) == 0
+    assert "play --run-dir run --parts mine.py:make\n" in capfd.readouterr().out
+    assert train.main(["--resume", "--run-dir", "run", *named, "--max-iterations", "2"]) == 0
+    parts = custom.find_parts("mine.py:make")
+    capfd.readouterr()
+    run = az.train(parts, "run", resume=True, max_iterations=3, display=False)
+    assert capfd.readouterr() == ("", "")
+    assert run.config.seed == 5 and run.loop.iteration == 3 and run.loop.parts is parts
+    player = az.load("run", parts=parts)
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, player.params)
+    assert player.parts is parts
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert play.main(["--run-dir", "run", *named, "--o", "network"]) == 0
+    unnamed = "run has custom parts, and azjax imports only code that you name: add --parts mine.py"
+    check_program(verify.main, [("--run-dir run", unnamed)], capfd)
+    both = "--parts has its own game: leave --game out"
+    check_program(train.main, [([*named, "--game", "hex:3"], both)], capfd)
+    make_run("other", TINY)
+    rows = [
+        (lambda: az.load("run"), "the parts are custom, mine.py:make", "pass them as parts="),
+        (lambda: az.train("tic_tac_toe", "run", resume=True), "custom parts: give the same to"),
+        (lambda: az.train(parts, "other", resume=True), "is a run of tic_tac_toe: give the same"),
+        (lambda: az.train("hex:3", "other", resume=True), "is a run of tic_tac_toe, not of hex:3"),
+    ]
+    assert_refused(*rows)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The arguments of the runs that `azjax.train` opens; none is trained."""
+    calls = []
+
+    @contextlib.contextmanager
+    def record(config, parts, plan, run_dir, **others):
+        calls.append((config, parts, plan))
+        yield types.SimpleNamespace(train=lambda *callbacks, **others: None)
+
+    monkeypatch.setattr(program, "open_run", record)
+    return calls
+
+
+@pytest.mark.compiles(1)  # A form of its network.
+def test_a_custom_game_is_trained_by_its_record(opened, tmp_path):
+    game = misere_pile.make()
+    az.train(game, smoke=True)
+    ((config, parts, _),) = opened
+    assert config.game == "python:misere_pile" and parts.game is game
+    assert az.load(make_run(tmp_path / "run", config, (1,), game), game=game).iteration == 1
+
+
+def test_presets_and_smoke_choose_the_settings(opened):
+    for game in ("connect_four", "tic_tac_toe", misere_pile.make()):
+        az.train(game)
+        az.train(game, preset="mlp", smoke=True, seed=3)
+    chosen = [plan.preset for _, _, plan in opened]
+    assert chosen == ["connect_four", "mlp", "default", "mlp", "default", "mlp"]
+    mlp = dataclasses.replace(presets.smoke(presets.get("mlp")), game="tic_tac_toe", seed=3)
+    config, parts, plan = opened[3]
+    assert config == mlp and plan == Plan("mlp", smoke=True, until="never", max_iterations=3)
+    assert parts == make_parts(mlp)
+    config, _, _ = opened[5]
+    assert config.game == "python:misere_pile" and config.selfplay == mlp.selfplay
+    az.train(presets.get("mlp"), smoke=True, until="perfect")
+    config, _, plan = opened[6]
+    assert config == presets.smoke(presets.get("mlp")) and plan.until == "perfect"
+
+
+def test_what_has_no_effect_is_refused(tmp_path):
+    def call(what="tic_tac_toe", **fields):
+        return lambda: az.train(what, tmp_path / "run", **fields)
+
+    rows = [
+        (call(preset="papre"), "unknown preset 'papre': ", "; did you mean paper"),
+        (call(preset="mlp", resume=True), "keeps its settings: leave preset out"),
+        (call(TINY, preset="mlp"), "preset changes settings, but Config has them all: leave"),
+        (call(make_parts(TINY), smoke=True), "smoke changes settings, but Parts has them all: "),
+        (call(cpu_devices=2), "cpu_devices is an option of `azjax train`: in"),
+        (call(3), "of type int: give the name of a game, a Game, "),
+        (call(max_iteration=3), "one of ", "; did you mean max_iterations"),
+        (lambda: az.train(resume=True), "run_dir is None: name the run to resume"),
+    ]
+    assert_refused(*rows)
+    assert not (tmp_path / "run").exists()

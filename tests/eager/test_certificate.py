@@ -1,0 +1,228 @@
+"""The numbers of a certificate, and the verdicts and goals that follow from them."""
+
+import dataclasses
+import itertools
+import json
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games import make
+from azjax.networks import MLPConfig
+from azjax.proof import certificate as certificates
+from azjax.proof.callbacks import Certification
+from azjax.proof.certificate import (
+    Certificate,
+    VerifiedSearch,
+    certificate_table,
+    issue,
+    reached,
+    searches_to_verify,
+    verify,
+)
+from azjax.proof.verify import Verdict
+from azjax.runs.config import Config, make_parts
+from azjax.runs.player import Player
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.training.parts import SelfPlayConfig
+from refusals import assert_refused
+
+CONFIG = Config(
+    network=MLPConfig(hidden=(4,), head_hidden=4),
+    search=PUCT(num_simulations=3, c_puct=0.3),
+    selfplay=SelfPlayConfig(games=48, unroll_length=7),
+)
+PARTS = make_parts(CONFIG)
+
+
+def verdict_of(blunders=11, lines=(12, 13)):
+    return Verdict(
+        decision_states=jnp.int32(4520),
+        blunders=jnp.int32(blunders),
+        losing_lines=jnp.array(lines),
+        value_sign_errors=jnp.int32(14),
+        value_error=jnp.float32(0.5),
+        is_blunder=jnp.zeros(1),
+        actions=jnp.zeros(1),
+    )
+
+
+def test_each_number_of_a_verdict_has_its_place():
+    """And each number of a certificate has its label in the table."""
+    searches = [VerifiedSearch("puct", 32, 15), VerifiedSearch("gumbel", 64, 16)]
+    certificate = issue(PARTS, verdict_of(), searches, 3, -1e9, 5)
+    assert certificate.seconds > 1e9  # They count from the start.
+    assert {"azjax", "python", "jax", "jaxlib", "flax", "optax", "mctx"} == {*certificate.versions}
+    _, rows = certificate_table(certificate.as_json())
+    assert rows[:10] == [
+        ("game", "tic_tac_toe"),
+        ("decision states checked", "4,520"),
+        ("blunders, network alone", "11"),
+        ("blunders, network + puct(32)", "15"),
+        ("blunders, network + gumbel(64)", "16"),
+        ("losing lines as first player, network alone", "12"),
+        ("losing lines as second player, network alone", "13"),
+        ("wrong value signs (not required)", "14"),
+        ("training iterations", "3"),
+        ("self-play moves", f"{3 * 48 * 7:,}"),
+    ]
+    assert (dict(rows)["seed"], dict(rows)["device"]) == ("5", "8 x cpu")
+
+
+FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_second"]
+
+
+def with_faults(faults):
+    zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
+    searches = tuple(VerifiedSearch(name, 32, int(name in faults)) for name in FAULTS[:2])
+    ones = dict.fromkeys({*faults} - {*FAULTS[:2]}, 1)
+    return Certificate(**zeros | {"versions": {}, "searches": searches} | ones)
+
+
+def test_one_fault_of_any_kind_is_too_many():
+    for count in range(len(FAULTS) + 1):
+        for faults in itertools.combinations(FAULTS, count):
+            certificate = with_faults(faults)
+            assert certificate.perfect == (not faults)
+            assert certificate.unbeatable == (not {*faults} & {*FAULTS[3:]})
+            content = certificate.as_json()
+            assert content["perfect"] == certificate.perfect
+            assert content["unbeatable"] == certificate.unbeatable
+            word = "Perfect" if certificate.perfect else "Unbeatable"
+            word = word if certificate.unbeatable else "Not proved"
+            assert certificate_table(content)[0].startswith(word)
+    assert with_faults(["value_sign_errors"]).perfect
+
+
+def test_a_goal_is_reached_from_both_seats_or_not_at_all():
+    for blunders, lines in itertools.product([0, 2], [(0, 0), (1, 0), (0, 1), (3, 4)]):
+        verdict = verdict_of(blunders, lines)
+        assert reached("perfect", verdict) == (blunders == 0)
+        assert reached("unbeatable", verdict) == (lines == (0, 0))
+        assert not reached("never", verdict)
+
+
+@pytest.mark.parametrize(
+    "search", [PUCT(c_puct=0.3), Gumbel(value_scale=1.5), UCT(exploration=0.1)]
+)
+def test_puct_gumbel_and_the_settings_of_the_run_are_verified(search):
+    puct, gumbel = searches_to_verify(search, 9)
+    expected = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
+    assert puct == dataclasses.replace(expected["puct"], num_simulations=9)
+    assert gumbel == dataclasses.replace(expected["gumbel"], num_simulations=9)
+
+
+def test_a_custom_search_is_verified_after_them():
+    @dataclasses.dataclass(frozen=True)
+    class Custom(PUCT):
+        algorithm: str = "custom"
+
+    custom = Custom(num_simulations=24, c_puct=0.3)
+    assert searches_to_verify(custom, 9)[2:] == (dataclasses.replace(custom, num_simulations=9),)
+    assert [s.num_simulations for s in searches_to_verify(custom)] == [32, 32, 24]
+    plain = types.SimpleNamespace(  # Not a dataclass, so its number cannot be changed.
+        algorithm="plain", num_simulations=24, is_deterministic=True, select=custom.select
+    )
+    assert searches_to_verify(plain)[2:] == (plain,)
+    said = "not a dataclass, so its settings cannot be changed"
+    assert_refused((lambda: searches_to_verify(plain, 9), said))
+
+
+def test_what_is_verified_by_default_and_by_request(monkeypatch):
+    made = []
+
+    def certifier(parts, solution, searches, notify):
+        made.append(searches)
+        return lambda params, *given: issue(parts, verdict_of(), (), *given)
+
+    monkeypatch.setattr(certificates, "make_certifier", certifier)
+    player = Player(PARTS, {}, 6)
+    for simulations, numbers in ((None, [32, 32]), ((), []), ((8, 0, 9), [8, 8, 9, 9])):
+        certificate = verify(player, simulations, solution="given", started=0.0)
+        assert [search.num_simulations for search in made[-1]] == numbers
+        assert (certificate.iterations, certificate.moves) == (6, 6 * 48 * 7)
+    assert verify(dataclasses.replace(player, moves=77), (), solution="given").moves == 77
+    large = Player(PARTS._replace(game=make("connect_four")), {})
+    said = "connect_four has too many positions to enumerate: play a seat against every reply"
+    assert_refused((lambda: verify(large), said))
+
+
+# Stopping a training.
+
+
+class Examined:
+    """A verification with given results in each iteration: blunders, losses, search blunders."""
+
+    def __init__(self, results):
+        self._results = iter(results)
+
+    def next(self):
+        blunders, lost, self.searched = next(self._results)
+        self.verdict = verdict_of(blunders, (0, lost))
+
+    def certify(self, loop, seed):
+        searches = (VerifiedSearch("puct", 32, self.searched),)
+        return issue(PARTS, self.verdict, searches, loop.iteration, loop.started, seed)
+
+
+def loop_at(iteration):
+    return types.SimpleNamespace(parts=PARTS, iteration=iteration, started=0.0, stop=False)
+
+
+@pytest.mark.parametrize(
+    ("goal", "results", "stop"),
+    [
+        ("perfect", [(1, 0, 0), (0, 0, 2), (0, 0, 0), (0, 0, 0)], 3),  # Searches count as well.
+        ("perfect", [(1, 0, 0), (0, 0, 2), (1, 1, 0), (0, 0, 1)], None),
+        ("unbeatable", [(1, 1, 0), (2, 0, 3), (0, 0, 0), (0, 0, 0)], 2),
+        ("never", [(0, 0, 0)] * 4, None),
+    ],
+)
+def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_path):
+    verification, shown, announced = Examined(results), [], []
+    path, loop = tmp_path / "certificate.json", loop_at(0)
+    certification = Certification(verification, goal, 5, path, shown.append, announced.append)
+    while loop.iteration < 4 and not loop.stop:
+        loop.iteration += 1
+        verification.next()
+        certification.on_iteration(loop)
+        assert certification.reached == loop.stop == (loop.iteration == stop)
+    certification.on_end(loop)
+    content = json.loads(path.read_text())
+    assert content == json.loads(json.dumps(shown[0].as_json())) and len(shown) == 1
+    assert content["iterations"] == loop.iteration == (stop or 4)
+    assert (content["seed"], content["blunders"]) == (5, results[loop.iteration - 1][0])
+    assert {*announced} == {"verifying the network with its searches, in every position"}
+
+
+def test_a_new_certificate_replaces_an_old_one_only_after_training(tmp_path):
+    verification, loop = Examined([(1, 0, 0)]), loop_at(1)
+    verification.next()
+    path = tmp_path / "certificate.json"
+    path.write_text("old")
+    certification = Certification(verification, "perfect", 5, path)
+    certification.on_end(loop)
+    assert path.read_text() == "old"
+    certification.on_iteration(loop)
+    certification.on_end(loop)
+    assert json.loads(path.read_text())["blunders"] == 1
+
+
+def test_a_resumed_run_stops_at_once_if_its_goal_is_proved(tmp_path):
+    for iteration in (0, 1):
+        verification, loop = Examined([(0, 0, 0)]), loop_at(iteration)
+        verification.next()
+        Certification(verification, "perfect", 5, tmp_path / "certificate.json").on_start(loop)
+        assert loop.stop == (iteration > 0)
+
+
+def test_without_a_verdict_nothing_is_proved(tmp_path):
+    """Not even if the training ends, or another process has proved it."""
+    verification = types.SimpleNamespace(verdict=None, certify=lambda loop, seed: None)
+    loop, path = loop_at(1), tmp_path / "certificate.json"
+    certification = Certification(verification, "perfect", 5, path)
+    certification.on_iteration(loop)
+    certification.on_end(loop)
+    assert not loop.stop and not path.exists() and np.isfinite(loop.iteration)

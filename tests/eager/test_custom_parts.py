@@ -1,0 +1,213 @@
+"""Invalid custom parts are refused with one sentence before anything compiles."""
+
+import dataclasses
+import types
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+import azjax
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig, from_module, make_network
+from azjax.players import network_agent
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import changed
+from azjax.search import PUCT, make_resumable, make_search
+from azjax.search.evaluators import network_evaluator, uniform_evaluator
+from azjax.training.learner import make_learner
+from azjax.training.parts import check_parts
+from azjax.training.step import example
+from azjax.training.targets import TargetConfig, make_targets
+from refusals import assert_refused
+
+GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")
+TINY = MLPConfig(hidden=(4,), head_hidden=4)
+NETWORK = make_network(TINY, GAME)
+PARTS = make_parts(dataclasses.replace(presets.smoke(presets.get("default")), network=TINY))
+SEARCH = PUCT(num_simulations=2)
+
+
+def samples():
+    one = jax.eval_shape(lambda: example(PARTS))
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), one)
+
+
+def zero(*terms):
+    return lambda *_: (jnp.zeros(()), *terms)
+
+
+def test_losses_with_wrong_outputs():
+    def update(loss):
+        learner = make_learner(NETWORK, optax.sgd(0.1), loss)
+        state = jax.eval_shape(lambda: learner.init(NETWORK.init(jax.random.key(0))))
+        given = state, samples()
+        return lambda: jax.eval_shape(lambda *given: learner.update(*given, None), *given)
+
+    pair = "return a pair, the total, float32 [], and a"
+    assert_refused(
+        (update(lambda *_: jnp.zeros(())), "the loss returns float32[]: return a pair, the total"),
+        (update(zero(3.0)), pair),
+        (update(zero({}, {})), pair),
+        (update(lambda *_: None), "the loss returns None: return a pair"),
+        (
+            update(lambda outputs, *_: (outputs[1], {})),
+            "the total of the loss is float32[2]: make it float32 [], such as a mean over the bat",
+        ),
+        (update(lambda *_: (jnp.int32(1), {})), "the total of the loss is int32[]: make"),
+        (
+            update(lambda outputs, *_: (jnp.zeros(()), {"moves_left": outputs[1]})),
+            "the moves_left of the loss is float32[2]: make it",
+        ),
+        (update(zero({"name": "x"})), "the name of the loss is str[]: make it"),
+    )
+
+
+def test_learners_with_wrong_arguments():
+    def make(**change):
+        return lambda: make_learner(**{"network": NETWORK, "optimizer": optax.sgd(0.1)} | change)
+
+    network: Any = nn.Dense(3)
+    assert_refused(
+        (make(network=network), "the network is of type Dense: use a Network"),
+        (make(optimizer=optax.adam), "the optimizer is of type function: use one of optax, such"),
+        (make(loss=0.5), "the loss is of type float: use a function (outputs, params, samples"),
+        (make(steps=0), "steps is 0: use a whole number, 1 or more"),
+        (make(steps=1.5), "steps is 1.5: use a whole number"),
+        (make(ema_decay="0.9"), "ema_decay is '0.9': use 0 up to, not including, 1"),
+        (make(ema_decay=1.0), "ema_decay is 1.0: use 0 up to, not including, 1"),
+    )
+
+
+class WithoutTrain(nn.Module):
+    @nn.compact
+    def __call__(self, planes):
+        x = planes.reshape(len(planes), -1)
+        return nn.Dense(9)(x), nn.Dense(1)(x)[:, 0]
+
+
+class Dropping(nn.Module):
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = nn.Dropout(0.5, deterministic=not train)(planes.reshape(len(planes), -1))
+        return nn.Dense(9)(x), nn.Dense(1)(x)[:, 0]
+
+
+class OneHead(nn.Module):
+    @nn.compact
+    def __call__(self, planes, **how):
+        return nn.Dense(9)(planes.reshape(len(planes), -1))
+
+
+def test_modules_that_cannot_be_networks():
+    modules: dict[str, Any] = {
+        "WithoutTrain.__call__(self, planes) does not take train: write __call__(": WithoutTrain(),
+        "is the class WithoutTrain, not a Flax module: pass an instance, such as": WithoutTrain,
+        "the module is of type builtin_function_or_method, not a Flax module: use": len,
+        "or draws random numbers (Dropout_0 needs PRNG for ": Dropping(),
+        "the module returns float32[3, 9]: make it a tuple that starts with logits": OneHead(),
+    }
+    assert_refused(
+        *((lambda m=module: from_module(GAME, m), said) for said, module in modules.items())
+    )
+
+
+MIXED = (
+    "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2] and 7"
+)
+
+
+def test_parts_that_do_not_fit_together():
+    check_parts(PARTS)
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"game": OTHER}, MIXED),
+        ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
+        ({"game": "hex"}, "parts.game is of type str: use a Game, as azjax.make returns"),
+        ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
+        ({"selfplay": {}}, "parts.selfplay is of type dict: use a SelfPlayConfig, as SelfPlayConf"),
+        ({"targets": TargetConfig()}, "parts.targets is of type TargetConfig: use a Targets, as"),
+        ({"replay": None}, "parts.replay is of type NoneType: use a Replay, as replay.make_replay"),
+        ({"learner": optax.sgd(0.1)}, "use a Learner, as learner.make_learner returns"),
+    ]
+    assert_refused(
+        *((lambda c=change: check_parts(PARTS._replace(**c)), said) for change, said in changes)
+    )
+
+
+def test_parts_of_another_game():
+    network: Any = nn.Dense(3)
+    augment = make_targets(TargetConfig(), OTHER).augment
+    assert_refused(
+        (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
+        (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
+        (
+            lambda: jax.eval_shape(augment, jax.random.key(0), samples()),
+            "the targets were made for connect_four, and a sample has planes [3, 3, 2] and 9 act",
+        ),
+    )
+    network_evaluator(OTHER, NETWORK._replace(made_for=None))  # A record that is made by hand.
+    network_evaluator(GAME._replace(name="another"), NETWORK)
+
+
+@dataclasses.dataclass(frozen=True)
+class Incomplete:
+    algorithm: str = "mine"
+    num_simulations: int = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrong(Incomplete):
+    num_simulations: str = "4"
+    is_deterministic: bool = True
+
+
+def test_searches_that_lack_members():
+    algorithms: dict[str, Any] = {
+        "the search, of type Incomplete, has no is_deterministic: give it is_det": Incomplete(),
+        "the search, of type Wrong, has the num_simulations '4': give it num_simulation": Wrong(),
+        "the search, of type str, has no algorithm: give it algorithm, its name, see": "puct",
+        "the search is the class PUCT: pass an instance, such as PUCT()": PUCT,
+    }
+    evaluate, network = uniform_evaluator(GAME), NETWORK
+    for make in (make_search, make_resumable):
+        said = "the evaluator is of type Network: use one of azjax.search.evaluators"
+        assert_refused(
+            *(
+                (lambda m=make, a=algorithm: m(a, GAME, evaluate), text)
+                for text, algorithm in algorithms.items()
+            ),
+            (lambda m=make: m(SEARCH, GAME, network), said),
+        )
+    search: Any = types.SimpleNamespace(
+        algorithm="mine", num_simulations=3, is_deterministic=True, select=len
+    )
+    assert changed(search) is search
+    sentence = "the search, of type SimpleNamespace, is not a dataclass, so its settings cannot be"
+    assert_refused(
+        (lambda: changed(search, num_simulations=4), sentence),
+        (lambda: changed(PUCT, num_simulations=4), "the search is the class PUCT: pass an inst"),
+    )
+
+
+def test_evaluators_with_other_outputs():
+    states, key = init_batch(GAME, 2), jax.random.key(0)
+    evaluators = [
+        (
+            lambda params, key, states: (jnp.zeros((len(states.board), 9)), jnp.zeros(())),
+            "for 2 positions of tic_tac_toe the evaluator returns (float32[2, 9], float32[])",
+        ),
+        (
+            lambda *_: None,
+            "the evaluator returns None: make it a tuple that starts with logits [2, 9",
+        ),
+        (lambda *_: (jnp.zeros((2, 7)), jnp.zeros(2)), "returns (float32[2, 7], float32[2]): make"),
+        (network_evaluator(OTHER, make_network(TINY, OTHER)), "a batch of connect_four is State("),
+    ]
+    rows = []
+    for evaluate, said in evaluators:
+        for act in (make_search(SEARCH, GAME, evaluate), network_agent(GAME, evaluate, None).act):
+            rows.append((lambda act=act: jax.eval_shape(act, None, key, states), said))
+    assert_refused(*rows)

@@ -1,0 +1,141 @@
+"""The live table of a training on a terminal, by the screen of a terminal emulator."""
+
+import io
+from types import SimpleNamespace
+
+from rich.console import Console
+from rich.panel import Panel
+
+from azjax.callbacks import Sink
+from azjax.cli.display import Display
+from azjax.training.loop import Callback, Loop
+from records import ERRORS, NO_PROOF, record
+from terminal import Emulator
+
+
+class FakeTerminal(io.StringIO):
+    """A terminal for rich; `str` is its screen."""
+
+    def __init__(self, columns=140):
+        super().__init__()
+        self.emulator = Emulator(columns, 40)
+        self.console = self.open_console(columns)
+
+    def open_console(self, columns):
+        return Console(file=self, force_terminal=True, width=columns, height=40, color_system=None)
+
+    def write(self, text):
+        self.emulator.feed(text.replace("\n", "\r\n").encode())
+        return len(text)
+
+    def __str__(self):
+        return str(self.emulator)
+
+
+def show(records, width=140):
+    """Returns the final screen of a terminal after displaying some records."""
+    terminal = FakeTerminal(width)
+    display = Display(terminal.console, 100, "perfect", rows=3)
+    for shown in records:
+        display(shown)
+    display.close()
+    assert not terminal.emulator.hides_cursor
+    return str(terminal)
+
+
+SCREEN = """\
+iteration seconds games/s  loss value policy    KL blunders left losing lines wrong signs
+        3     4.5   1,234 2.000 0.500  1.500 0.250         5,003     87 + 553          99
+        4     6.0   1,234 2.000 0.500  1.500 0.250
+        5     7.5   1,234 2.000 0.500  1.500 0.250         5,005     87 + 553          99
+until perfect: 8 s elapsed, at most 142 s to iteration 100
+"""
+NARROW = """\
+                                                       blunders   losing wrong
+iteration seconds games/s  loss value policy        KL     left    lines signs
+        1     1.5   1,234 2.000 0.500  1.500     0.250    4,321 87 + 553    99
+until perfect: 2 s elapsed, at most 0 s to iteration 100
+latest elo 12.35 [-5, 30]
+"""
+
+
+MIXED = """\
+iteration seconds games/s  loss value policy    KL reply_loss blunders left losing lines wrong signs
+        1     1.5   1,234 2.000 0.500  1.500 0.250                    4,321     87 + 553          99
+        2     3.0   1,234 1.000                         0.625
+        3     4.5   1,234 1.000                         0.625         4,321     87 + 553          99
+"""
+
+
+def test_screens():
+    proofs = [{} if i % 2 else NO_PROOF for i in range(6)]
+    records = [record(i, **({"blunders": 5000 + i} | proofs[i])) for i in range(1, 6)]
+    assert show(records) == SCREEN
+    extra = {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0}
+    screen = show([record(1, extra=extra)], width=80)
+    assert " ".join(screen.split()) == " ".join(NARROW.split())
+    replies = {"loss": 1.0, "reply_loss": 0.625, "grad_norm": 1.0}  # Of a custom head.
+    records = [record(1), record(2, losses=replies, **NO_PROOF), record(3, losses=replies)]
+    assert show(records).startswith(MIXED)
+    assert "iteration" not in show([])
+
+
+def test_terms_and_metrics_that_do_not_fit_are_below_the_table():
+    """They would have narrow columns, such as `entro…`, and break `87 + 553`."""
+    losses = record(1).losses | {"reply_loss": 0.621, "entropy_bonus": 0.254, "l2": 0.126}
+    extra = {"elo_uct": 20.0, "elo_uct_low": 10.0, "elo_uct_high": 30.0}
+    for width in (60, 80, 120):
+        screen = show([record(i, losses=losses, extra=extra) for i in (1, 2)], width=width)
+        assert "…" not in screen and screen.count("87 + 553") == (1 if width == 60 else 2)
+        for text in ("reply_loss", "entropy_bonus", "elo_uct", "l2"):
+            assert screen.count(text) == 1
+        for text in ("0.621", "0.254", "0.126", "20 [10, 30]"):
+            assert screen.count(text) in (1, 2)  # Below the table, or in both rows.
+        assert ("latest" in screen) == (width < 120)
+
+
+def test_without_a_proof_there_are_only_columns_with_numbers():
+    evaluated = record(1, errors=ERRORS, **NO_PROOF)
+    screen = show([evaluated, *(record(i, **NO_PROOF) for i in range(2, 9))], width=80)
+    assert "iteration 1: 12.3% of moves worsen the outcome" in screen
+    assert "games/s" in screen and "blunders" not in screen and "None" not in screen
+    assert "worsen" not in show([record(1, **NO_PROOF)])
+
+
+def test_a_narrower_terminal_shows_one_table():
+    for before_close in (False, True):
+        terminal = FakeTerminal(columns=100)
+        display = Display(terminal.console, 100, "perfect")
+        for i in (1, 2, 3):
+            display(record(i))
+        terminal.emulator.resize(80, 40)
+        terminal.console.width = 80
+        terminal.write("\n" * 3)  # As many more rows as a terminal that wraps makes of the table.
+        if not before_close:
+            display(record(4))
+        display.close()
+        screen = str(terminal)
+        assert [screen.count(text) for text in ("iteration seconds", "until perfect")] == [1, 1]
+        assert screen.count("87 + 553") == (3 if before_close else 4)
+
+
+def test_what_callbacks_print_at_the_end_is_below_the_table():
+    """They print through consoles of their own, so the table must be closed before."""
+    terminal = FakeTerminal(columns=80)
+
+    class Result(Callback):
+        def on_end(self, loop):
+            terminal.open_console(80).print(Panel("perfect\nin every position", expand=False))
+
+    def step(state):
+        metrics = SimpleNamespace(games=1, losses=record(1).losses)
+        return SimpleNamespace(iteration=state.iteration + 1), metrics
+
+    sink = Sink(lambda loop: Display(terminal.console, 3, "perfect"))
+    loop = Loop(None, SimpleNamespace(iteration=0), step, 3, 0.0, callbacks=[sink, Result()])
+    loop.run()
+    *table, until, top, first, second, bottom = str(terminal).splitlines()
+    assert len(table) == 4 and table[0].startswith("iteration ") and until.startswith("until")
+    assert [top[0], first, second, bottom[0]] == [
+        *("╭", "│ perfect           │", "│ in every position │", "╰")
+    ]

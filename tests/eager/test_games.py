@@ -1,0 +1,220 @@
+"""Games by name: sizes, refusals, texts and names of actions."""
+
+import functools
+import itertools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import misere_pile
+from azjax import games
+from azjax.games import connect_four
+from azjax.games.base import init_batch, random_action, where
+from azjax.games.display import Display
+from azjax.games.in_a_row import find_lines
+from azjax.games.square import column_name, on_cells
+from azjax.games.tic_tac_toe import from_board
+from nim import NIM
+from reference import othello as othello_rules
+from refusals import assert_refused
+
+
+def test_records_can_be_hashed():
+    assert games.make("tic_tac_toe") is games.make("tic_tac_toe")
+    assert len({games.make(name) for name in games.available() * 2}) == len(games.available())
+    assert connect_four.make(6, 7) == games.make("connect_four:6x7x4") == games.make("connect_four")
+    assert connect_four.make(rows=4, columns=5) == games.make("connect_four:4x5")
+    assert connect_four.make().positions and not connect_four.make(6, 7, 5).positions
+    assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
+
+
+def test_the_number_of_symmetries():
+    counts = {"tic_tac_toe": 8, "mnk:4x2x3": 4, "mnk:1x4x2": 2, "connect_four": 2, "othello:4": 4}
+    counts |= {"hex:3": 2, "hex_swap:3": 2, "breakthrough:5x3": 2}
+    assert {name: games.make(name).num_symmetries for name in counts} == counts
+    assert NIM.num_symmetries == 1
+
+
+def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
+    state = from_board([1, -1, 1, 1, -1, -1, 0, 0, 0])
+    draw = jax.vmap(lambda key: random_action(tic_tac_toe, key, state))
+    counts = np.bincount(draw(jax.random.split(jax.random.key(0), 3000)), minlength=9)
+    assert counts[:6].sum() == 0
+    assert (abs(counts[6:] - 1000) < 130).all()  # Five standard deviations.
+
+
+def test_where_chooses_whole_states(tic_tac_toe):
+    started = jax.device_get(init_batch(tic_tac_toe, 2))
+    moved = started._replace(board=started.board + np.int8([[1], [-1]]), player=np.int8([1, 0]))
+    mixed = where(jnp.array([True, False]), moved, started)
+    for leaf, on_true, on_false in zip(mixed, moved, started, strict=True):
+        np.testing.assert_array_equal(leaf, [on_true[0], on_false[1]])
+    np.testing.assert_array_equal(where(jnp.array(True), moved, started).board, moved.board)
+
+
+def test_refusals(tic_tac_toe):
+    names = [
+        ("go", "unknown game 'go': use one of tic_tac_toe"),
+        ("connect_four:4", "connect_four:4 has no valid size: write connect_four:ROWSx"),
+        ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
+        ("mnk:axbxc", "mnk:axbxc has no valid size"),
+        ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and columns"),
+        ("mnk:4x5x6", "6 in a row do not fit on 4 by 5 in mnk: use 1 to 5"),
+        ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
+        ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
+        ("hex:20", "hex has no board of 20 by 20: use 1 to 19"),
+        ("hex_swap:1", "hex of 1 by 1 is over before a swap is possible: use 2 or more"),
+        ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 16 rows and 2 to 16"),
+        ("hex:3x3", "hex:3x3 has no valid size: write hex:SIZE"),
+    ]
+    boards = [
+        ([0] * 8, "a board is 9 numbers...shape (8,)"),
+        ([[0] * 3] * 3, "a board is 9 numbers...shape (3, 3)"),
+        ([2, 0, 0, 0, 0, 0, 0, 0, 0], "cell value 2 is not allowed"),
+        ([0.5, 0, 0, 0, 0, 0, 0, 0, 0], "cell value 0.5 is not allowed"),
+        ([1, 1, 0, 0, 0, 0, 0, 0, 0], "2 X and 0 O cannot occur"),
+        ([-1, 0, 0, 0, 0, 0, 0, 0, 0], "0 X and 1 O cannot occur"),
+        ([1, 1, 1, -1, -1, -1, 0, 0, 0], "both X and O have three in a row"),
+        ([1, 1, 1, -1, -1, 0, -1, 0, 0], "X has three in a row but O moved after that"),
+        ([-1, -1, -1, 1, 1, 0, 1, 1, 0], "O has three in a row but X moved after that"),
+    ]
+    assert_refused(
+        *((functools.partial(games.make, name), sentence) for name, sentence in names),
+        *((functools.partial(from_board, board), sentence) for board, sentence in boards),
+        (
+            lambda: tic_tac_toe.observe(tic_tac_toe.init(), "none"),
+            "unknown encoding 'none': use 'absolute' or 'relative'",
+        ),
+        (
+            lambda: jax.jit(from_board)(np.zeros(9, np.int8)),
+            "from_board ... on the host, so it cannot be traced: call",
+        ),
+        (
+            lambda: jax.vmap(lambda cell: from_board([cell, *[0] * 8]))(np.zeros(3, np.int8)),
+            "pass the states, or play moves inside with",
+        ),
+    )
+
+
+def test_games_that_fit_in_memory_can_be_enumerated():
+    for name in ("connect_four:4x4", "connect_four:5x4", "connect_four:4x5", "mnk:4x4x4", "mnk"):
+        assert games.make(name).enumerable, name
+    for name in ("connect_four:5x5", "connect_four", "mnk:4x5x4"):
+        assert not games.make(name).enumerable, name
+
+
+def test_every_line_wins_at_any_size():
+    for rows, columns, length in itertools.product(range(1, 5), range(1, 6), range(1, 6)):
+        grid = np.arange(rows * columns).reshape(rows, columns)
+        windows = {
+            frozenset(line.tolist())
+            for board in (grid, grid[:, ::-1])
+            for r, c in np.ndindex(rows, columns)
+            for line in (board[r, c : c + length], board[r : r + length, c],
+                         board[r:, c:].diagonal()[:length])
+            if len(line) == length
+        }  # fmt: skip
+        if length <= max(rows, columns):
+            lines = find_lines(rows, columns, length)
+            assert {frozenset(line) for line in lines.tolist()} == windows
+            assert len(lines) == len(windows)
+
+
+TIC_TAC_TOE_DRAWING = """\
+  X | b1 | c1
+----+----+----
+ a2 |  O | c2
+----+----+----
+ a3 | b3 |  X"""
+
+CONNECT_FOUR_DRAWING = """\
+. . . . . . .
+. . . . . . .
+. . . . . . .
+. . . . . . .
+X . . . . . .
+X . . . . . O
+1 2 3 4 5 6 7"""
+
+MNK_DRAWING = """\
+  X | b1 | c1 | d1 | e1 | f1
+----+----+----+----+----+----
+ a2 | b2 | c2 | d2 | e2 |  O"""
+
+WIDE_DRAWING = """\
+ X  .  .  .  .  .  .  .  .  .  .
+ X  .  .  .  .  .  .  .  .  .  O
+ 1  2  3  4  5  6  7  8  9 10 11"""
+
+
+HEX_DRAWING = """\
+  a b c
+1 . X .
+ 2 . . .
+  3 O . ."""
+
+
+def test_render():
+    for name, stones, drawing in [
+        ("tic_tac_toe", {0: 1, 4: -1, 8: 1}, TIC_TAC_TOE_DRAWING),
+        ("connect_four", {28: 1, 35: 1, 41: -1}, CONNECT_FOUR_DRAWING),
+        ("mnk:2x6x3", {0: 1, 11: -1}, MNK_DRAWING),
+        ("connect_four:2x11", {0: 1, 11: 1, 21: -1}, WIDE_DRAWING),
+        ("hex_swap:3", {1: 1, 6: -1}, HEX_DRAWING),
+    ]:
+        game = games.make(name)
+        board = np.zeros(np.prod(game.board_shape), np.int8)
+        board[[*stones]] = [*stones.values()]
+        assert game.display.render(game.init()._replace(board=board)) == drawing
+
+
+def test_the_default_text_of_a_state_is_its_arrays():
+    plain, state = Display(), misere_pile.init()
+    assert plain.render(state) == "board [0 0 0 0 0]\nplayer 0\nover False"
+    assert plain.render(jax.device_get(state)) == plain.render(state)
+    assert plain.render(NIM.init()) == "[7 0]"
+    nested = {"key": jax.random.key(0), "one": (state.player,)}
+    assert re.fullmatch(r"(?s)key .*\[0 0\]\none\.0 0", plain.render(nested))
+
+
+def test_columns_after_z_have_two_letters():
+    names = [column_name(column) for column in (0, 25, 26, 51, 52)]
+    assert names == ["a", "z", "aa", "az", "ba"]
+
+
+def test_moves_have_their_usual_names():
+    othello, hexes, breakthrough = map(games.make, ("othello", "hex_swap:3", "breakthrough:5x3"))
+    names = othello.display.name_actions(othello.init())
+    assert [names[action] for action in (19, 26, 37, 44)] == ["d3", "c4", "f5", "e6"]
+    assert names[64] == "pass"
+    assert [*hexes.display.name_actions(hexes.init())] == [
+        *("a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3", "swap")
+    ]
+    as_second = hexes.init()._replace(player=np.int8(1))  # The top row is on the left for O.
+    assert [*hexes.display.name_actions(as_second)] == [
+        *("a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "swap")
+    ]
+    as_first = breakthrough.init()  # The middle piece moves straight; one of O moves to its right.
+    as_second = as_first._replace(player=np.int8(1))
+    names = [breakthrough.display.name_actions(state) for state in (as_first, as_second)]
+    assert (names[0][31], names[1][28]) == ("b4b3", "c2c3")
+
+
+def test_pictures_show_values_where_the_mover_plays_and_the_last_move_of_the_opponent():
+    own, other = np.array([0, 2, 1, 3]), np.array([1, 0, 2, 3])
+    shown = on_cells(own, other, [0.0, 0.1, 0.2, 0.3, 0.4], "abcde", 0)
+    assert shown["values"].tolist() == [0.0, 0.2, 0.1, 0.3]
+    assert shown["labels"] == ["a", "c", "b", "d"] and shown["last"] == 1
+    assert on_cells(own, other, None, None, 4) == {"values": None, "labels": None, "last": None}
+
+
+def test_discs_are_flipped_only_between_two():
+    game, position = games.make("othello:4"), othello_rules.start()
+    state = game.init()
+    for _ in range(4):
+        action = othello_rules.legal(position)[-1]
+        position, _ = othello_rules.play(position, action)
+        state, _ = game.step(state, jnp.int32(action))
+        assert tuple(state.board.tolist()) == position.board

@@ -1,0 +1,149 @@
+"""Allowed imports. No row has one in the wrong place, since that changes no result."""
+
+import ast
+import graphlib
+import pathlib
+
+import azjax
+from source import ROOT, guide, trees
+
+ORDER = [
+    *["_settings", "_promotion", "_files", "_commands", "_processes"],
+    *["_interrupts", "drawing"],
+    *["games", "networks", "search", "players", "training", "runs", "proof", "exact", "viz"],
+    *["callbacks", "program", "cli"],
+]
+
+
+def module_of(file):
+    """`azjax/games/mnk.py` belongs to the package `games`, `azjax/__init__.py` to `__init__`."""
+    return pathlib.Path(file).parts[1].removesuffix(".py")
+
+
+def imported(tree):
+    """Returns the dotted names that a file imports, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+IMPORTS = {file: {*imported(tree)} for file, tree in trees().items()}
+PACKAGE = {
+    file: names
+    for file, names in IMPORTS.items()
+    if file.startswith("azjax") and not module_of(file).startswith("__")
+}
+
+
+def siblings(names):
+    """Returns the modules of azjax among dotted names."""
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "azjax" and len(part) > 1}
+
+
+def test_a_package_imports_only_from_those_above_it():
+    assert {module_of(file) for file in PACKAGE} == set(ORDER)
+    wrong = {
+        file: siblings(names) - {*ORDER[: ORDER.index(module_of(file)) + 1]}
+        for file, names in PACKAGE.items()
+    }
+    assert {file: names for file, names in wrong.items() if names} == {}
+    assert not [file for file, names in PACKAGE.items() if any("experiments" in n for n in names)]
+
+
+def test_no_files_import_each_other():
+    """Neither directly nor indirectly."""
+    names = {
+        file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file
+        for file in PACKAGE
+    }
+
+    def file_of(dotted):
+        while dotted and dotted not in names:
+            dotted = dotted.rpartition(".")[0]
+        return names.get(dotted)
+
+    needs = {file: {file_of(name) for name in dotted} for file, dotted in PACKAGE.items()}
+    graph = {file: needed - {None, file} for file, needed in needs.items()}
+    list(graphlib.TopologicalSorter(graph).static_order())  # Raises a CycleError with the files.
+
+
+def test_wrapped_libraries_have_one_place():
+    users = {
+        str(pathlib.Path(file).parent)
+        for file, names in PACKAGE.items()
+        if any(name.partition(".")[0] == "mctx" for name in names)
+    }
+    assert users == {"azjax/search"}
+
+
+def test_private_names_of_other_packages_have_one_place():
+    private = {
+        (file, name)
+        for file, names in IMPORTS.items()
+        for name in names
+        if not name.startswith(("azjax", "__future__"))
+        and any(part.startswith("_") for part in name.split("."))
+    }
+    # The number of processes before JAX starts has no public name.
+    assert private <= {("azjax/cli/launch.py", "jax._src.distributed.global_state")}
+
+
+def test_training_uses_neither_the_solver_nor_labels():
+    for file, names in PACKAGE.items():
+        if module_of(file) == "training":
+            assert not [name for name in names if "solver" in name.split(".")], file
+    readers = {
+        file
+        for file, tree in trees().items()
+        if file in PACKAGE and module_of(file) != "cli"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "positions"
+    }
+    assert readers == {
+        "azjax/games/check.py",
+        "azjax/proof/callbacks.py",
+        "azjax/viz/matches.py",
+        "azjax/viz/report.py",
+        "azjax/program.py",
+    }
+
+
+def test_rules_search_training_and_proof_never_draw():
+    """The exceptions are the files of games, which define their pictures, and `check`."""
+    shared = ["base", "display", "hashing", "in_a_row", "positions", "rows", "solver", "square"]
+    files = [f"azjax/games/{name}.py" for name in shared]
+    files += [
+        f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
+    ]
+    assert [file for file in files if {"drawing", "viz"} & siblings(PACKAGE[file])] == []
+
+
+def test_old_names_are_gone():
+    past = {"pickle", "cloudpickle", "PRNGKey", "pmap", "device_put_replicated"}
+    for file, tree in trees().items():
+        names = {name for dotted in IMPORTS[file] for name in dotted.split(".")}
+        nodes = list(ast.walk(tree))
+        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert not names & past, file
+
+
+def test_every_name_of_the_public_api_is_there_and_typed():
+    tree = ast.parse((ROOT / "azjax" / "__init__.py").read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    names = [alias.name for node in typed.body for alias in node.names]
+    assert sorted(names) == sorted(azjax.__all__)
+    assert all(hasattr(azjax, name) for name in azjax.__all__)
+    assert not hasattr(azjax, "nothing") and {*azjax.__all__} < {*dir(azjax)}
+
+
+def test_the_map_is_the_order_of_imports():
+    rows = [line for line in guide().splitlines() if line.startswith("| `azjax/")]
+    mapped = [line.split("`")[1] for line in rows]
+    names = [name.removeprefix("azjax/").removesuffix("/").removesuffix(".py") for name in mapped]
+    assert names == ORDER
+    assert all((ROOT / name).exists() for name in mapped)

@@ -1,0 +1,111 @@
+"""Signals and closed streams within a program."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from azjax import _interrupts as interrupts
+from azjax.cli import console
+
+# Signals while a program can stop by itself, in the order of their arrival; then its exit status.
+ARRIVALS = [
+    ([signal.SIGINT], 130),
+    ([signal.SIGTERM], 143),
+    ([signal.SIGTERM, signal.SIGTERM, signal.SIGHUP], 143),  # As of a system that shuts down.
+    ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 129),  # As of a terminal that is closed.
+]
+
+
+@pytest.fixture
+def handlers(monkeypatch):
+    """The handlers with which programs start, even if the tests ignore signals."""
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    monkeypatch.setattr(interrupts, "now", interrupts._Now())
+    monkeypatch.setattr(interrupts, "_SAME", 0.02)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_program_that_stops_by_itself_reports_the_first_signal(handlers, capfd):
+    for numbers, status in ARRIVALS:
+
+        def program(numbers=numbers):
+            with interrupts.Request() as request:
+                for number in numbers:
+                    signal.raise_signal(number)
+                    time.sleep(interrupts._SAME)
+            assert request.made
+            raise KeyboardInterrupt
+
+        assert console.run(program, "saved") == status
+        assert capfd.readouterr().err == "interrupted: saved\n"
+
+
+def test_a_second_ctrl_c_does_not_wait_but_one_signal_that_arrives_twice_does(handlers):
+    with pytest.raises(KeyboardInterrupt), interrupts.Request():
+        signal.raise_signal(signal.SIGHUP)
+        time.sleep(interrupts._SAME)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it waited")
+    interrupts._SAME = 60.0  # Restored with the fixture.
+    try:
+        with interrupts.Request() as request:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        pytest.fail("it did not wait")
+    assert request.made
+
+
+def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As `nohup` does.
+    with interrupts.Request() as request:
+        signal.raise_signal(signal.SIGHUP)
+    assert not request.made and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    interrupts.now.listens = True
+    with interrupts.Request() as request:
+        signal.raise_signal(signal.SIGTERM)
+        interrupts.now.patient = False  # As the thread does.
+    signal.raise_signal(signal.SIGTERM)
+    assert request.made and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+def test_a_program_that_stops_by_itself_waits_for_the_signal_thread(monkeypatch):
+    """The thread may receive the signal late, and would then end the process."""
+    now, heard = interrupts._Now(listens=True), []
+    monkeypatch.setattr(interrupts, "now", now)
+
+    def listen():
+        time.sleep(0.1)
+        heard.append(now.patient)
+        now.patient = False
+
+    with interrupts.Request() as request:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        signal.raise_signal(signal.SIGTERM)
+    thread.join()
+    assert request.made and heard == [True]
+
+
+@pytest.mark.parametrize("show", [print, console.print_rich, console.note])
+def test_every_kind_of_output_ends_silently_if_its_reader_is_closed(show, monkeypatch):
+    def printing():
+        show("said")
+        return 0
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        monkeypatch.setattr(sys, "stderr", nobody)
+        assert console.run(printing, interrupted="nothing was written") == 141

@@ -1,0 +1,188 @@
+"""The labelled positions of Connect Four are correct, and errors on them are counted."""
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.games import connect_four
+from azjax.games.positions import ILLEGAL, Positions
+from azjax.players.statistics import mean_proportion, proportion
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
+from reference import Position
+from reference import connect_four as rules
+
+ENDGAMES, LEFT = 24, 7  # Empty cells of an endgame, at most.
+PHASES = {"begin": (0, 14), "middle": (15, 28), "end": (29, 41)}
+LENGTHS = {"easy": (1, 14), "medium": (15, 28), "hard": (29, 42)}
+# Expected errors of random moves, in %.
+RANDOM = {
+    "begin-easy": 32.6,
+    "begin-medium": 26.1,
+    "begin-hard": 46.4,
+    "middle-easy": 33.5,
+    "middle-medium": 33.2,
+    "end-easy": 27.2,
+    "decisive": 83.3,
+    "mean": 33.2,
+}
+
+
+@pytest.fixture(scope="module")
+def positions():
+    return connect_four.positions()
+
+
+@pytest.fixture(scope="module")
+def plies():
+    """`int8 [S, 7]`, plies to the end of the game after each move."""
+    with np.load(connect_four.POSITIONS) as file:
+        return file["plies"]
+
+
+def stones(positions):
+    return np.count_nonzero(positions.states.board, axis=1)
+
+
+def best(positions):
+    return positions.outcomes.max(axis=1, keepdims=True)
+
+
+def test_positions_fit_their_classes(positions, plies):
+    """With perfect play the winner wins as soon, and the loser loses as late, as possible."""
+    sooner = np.where(positions.outcomes == 1, -1, 1) * plies.astype(int)
+    kept = np.where(positions.outcomes == best(positions), sooner, -99)
+    length = np.abs(kept.max(axis=1))
+    assert positions.apart == ("decisive",) and {*positions.classes, MEAN} == {*RANDOM}
+    for k, name in enumerate(positions.classes):
+        rows = positions.class_of == k
+        assert rows.sum() == 1000
+        if name == "decisive":
+            assert ((positions.outcomes == best(positions)).sum(axis=1) == 1)[rows].all()
+            continue
+        phase, difficulty = name.split("-")
+        ranges = (stones(positions), PHASES[phase]), (length, LENGTHS[difficulty])
+        for numbers, (low, high) in ranges:
+            assert low <= numbers[rows].min() and numbers[rows].max() <= high
+
+
+def test_positions_differ_and_labels_agree(positions, plies):
+    """The player to move wins after an odd number of plies; a draw fills the board."""
+    boards = positions.states.board.reshape(-1, 6, 7)
+    distinct = {min(board.tobytes(), board[:, ::-1].tobytes()) for board in boards}
+    assert len(distinct) == len(boards)
+    np.testing.assert_array_equal(positions.states.player, stones(positions) % 2)
+    left = 42 - stones(positions)[:, None]
+    for outcome, right in {
+        1: (plies % 2 == 1) & (plies <= left),
+        0: plies == left,
+        -1: (plies % 2 == 0) & (plies <= left) & (plies > 0),
+        ILLEGAL: plies == 0,
+    }.items():
+        assert right[positions.outcomes == outcome].all()
+
+
+def solve(position):
+    """Returns `{action: (outcome, plies)}` for the player to move, by plain recursion."""
+    found = {}
+    for action in rules.legal(position):
+        after, reward = rules.play(position, action)
+        found[action] = (reward, 1)
+        if not after.over:
+            outcome, plies = max(solve(after).values(), key=lambda x: (x[0], -x[0] * x[1]))
+            found[action] = (-outcome, plies + 1)
+    return found
+
+
+def test_recursion_finds_the_labels_of_endgames(positions, plies):
+    able = np.flatnonzero(stones(positions) >= 42 - LEFT)
+    for row in np.random.default_rng(0).choice(able, ENDGAMES, replace=False):
+        board, player = positions.states.board[row], positions.states.player[row]
+        found = solve(Position(tuple(board.tolist()), int(player), False))
+        outcomes = positions.outcomes[row].tolist()
+        assert [found.get(a, (ILLEGAL, 0))[0] for a in range(7)] == outcomes
+        assert [found.get(a, (0, 0))[1] for a in range(7)] == plies[row].tolist()
+
+
+# Errors.
+
+
+def count(positions, scores, values):
+    return jax.device_get(count_errors(positions, lambda states: (scores, values)))
+
+
+def test_errors_are_counted_by_class(positions):
+    """Against loops over the positions of each class."""
+    rng = np.random.default_rng(1)
+    some = np.random.default_rng(0).choice(len(positions.outcomes), 700, replace=False)
+    outcomes, class_of = positions.outcomes[some], positions.class_of[some]
+    few = Positions((), outcomes, positions.classes, class_of, positions.apart)
+    scores = rng.normal(size=outcomes.shape).astype(np.float32)
+    values = rng.normal(size=len(some)).astype(np.float32)
+    values[:60:2], values[1:60:2] = np.nan, 0
+    expected = np.zeros((6, len(positions.classes)), int)
+    for row, (labels, score, value) in enumerate(zip(outcomes, scores, values, strict=True)):
+        legal = [action for action in range(7) if labels[action] != ILLEGAL]
+        best = max(labels[legal])
+        chosen = labels[max(legal, key=lambda action, score=score: score[action])]
+        one = [*labels[legal]].count(best) == 1
+        flags = [True, chosen < best, one, one and chosen < best, best != 0]
+        expected[:, class_of[row]] += [*flags, best != 0 and not value * best > 0]
+    found = count(few, scores, values)
+    np.testing.assert_array_equal(np.stack(found), expected)
+    assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 6
+
+
+def test_a_perfect_policy_has_no_errors_and_an_inverted_one_has_all(positions):
+    truth, scores = best(positions)[:, 0], positions.outcomes.astype(np.float32)
+    perfect = count(positions, scores, 0.1 * truth)
+    assert perfect.errors.sum() == perfect.sign_errors.sum() == 0
+    worst = count(positions, -scores, -truth)
+    assert (worst.sign_errors == worst.decided).all()
+    assert (worst.decisive_errors == worst.decisive).all()
+    losing = (positions.outcomes != ILLEGAL) & (positions.outcomes < best(positions))
+    assert worst.errors.sum() == losing.any(axis=1).sum()
+    legal = positions.outcomes != ILLEGAL
+    lowest = positions.outcomes[np.arange(len(legal)), legal.argmax(axis=1)]
+    for score in (np.nan, -np.inf):  # The lowest legal move is chosen, as in the proof.
+        counts = count(positions, np.where(legal, score, 1.0).astype(np.float32), truth * np.nan)
+        assert counts.errors.sum() == (lowest < truth).sum()
+        assert (counts.sign_errors == counts.decided).all()
+
+
+def test_random_moves_have_the_expected_errors(positions):
+    expected = random_errors(positions)
+    assert {name: round(100 * share, 1) for name, share in expected.items()} == RANDOM
+    scores = np.random.default_rng(2).normal(size=positions.outcomes.shape)
+    found = rates(positions, count(positions, scores, scores[:, 0])).errors
+    for name, share in expected.items():
+        assert abs(found[name].estimate - share) < 0.06  # Four standard deviations of 1,000.
+
+
+def test_rates_are_shares_with_intervals():
+    positions = Positions((), np.zeros((1, 1)), ("a", "b", "c"), np.zeros(1), apart=("c",))
+    numbers = [9, 4, 5], [3, 1, 5], [0, 2, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]
+    found = rates(positions, ErrorCounts(*map(np.array, numbers)))
+    expected = {"a": (3, 9), "b": (1, 4), "c": (5, 5)}
+    mean = mean_proportion([3, 1], [9, 4])
+    assert found.errors == {n: proportion(*x) for n, x in expected.items()} | {MEAN: mean}
+    assert found.decisive_errors == {
+        "b": proportion(1, 2),
+        "c": proportion(0, 1),
+        MEAN: mean_proportion([1], [2]),
+    }
+    assert found.sign_errors == {"c": proportion(0, 1)}  # No mean without positions.
+
+
+def test_slices_give_the_same_results():
+    for number in (1, 500, 1203):
+        sizes, done = [], []
+
+        def policy(states, sizes=sizes):
+            sizes.append(len(states))
+            return states[:, None] * np.arange(3), -states
+
+        states = np.arange(number)
+        scores, values = in_slices(policy, done.append)(states)
+        np.testing.assert_array_equal(scores, states[:, None] * np.arange(3))
+        np.testing.assert_array_equal(values, -states)
+        assert {*sizes} == {500} and done[-1] == number and len(done) == -(-number // 500)

@@ -1,0 +1,136 @@
+"""The estimate from shapes, and training that does not fit is rejected."""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import pytest
+
+from azjax import training
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig
+from azjax.runs.config import Config, make_parts
+from azjax.search import Gumbel, make_search
+from azjax.search.evaluators import uniform_evaluator
+from azjax.training import memory
+from azjax.training.learner import LearnerConfig
+from azjax.training.memory import Estimate, check_fits, check_trees, estimate, tree_bytes
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.replay import ReplayConfig
+from refusals import assert_refused
+
+SMALL = Config(
+    network=MLPConfig(hidden=(8,), head_hidden=8),
+    search=Gumbel(num_simulations=4),
+    selfplay=SelfPlayConfig(games=64, unroll_length=1),
+    replay=ReplayConfig(capacity=128, shards=2),
+    learner=LearnerConfig(batch_size=8, steps=1),
+)
+
+
+def change(config, **sections):
+    """Returns a configuration with changed settings in some sections."""
+    old = {name: getattr(config, name) for name in sections}
+    new = {name: dataclasses.replace(old[name], **fields) for name, fields in sections.items()}
+    return dataclasses.replace(config, **new)
+
+
+def bytes_of(*trees):
+    """The bytes of a tree on one device."""
+    leaves = [(leaf.sharding.shard_shape(leaf.shape), leaf) for leaf in jax.tree.leaves(trees)]
+    return sum(math.prod(shape) * leaf.dtype.itemsize for shape, leaf in leaves)
+
+
+def test_each_device_holds_its_share():
+    """Of games, buffer and trees; the network and the position buffer are replicated."""
+    parts = make_parts(change(SMALL, selfplay={"archive": 100, "games_at_once": 16}))
+    for devices in (1, 2):
+        mesh = training.make_mesh(jax.devices()[:devices])
+        state, needs = training.abstract_state(parts, mesh), estimate(parts, mesh)
+        learner = state.learner
+        assert needs.network == bytes_of(learner.variables, learner.average)
+        assert needs.optimizer == bytes_of(learner.opt_state, learner.step)
+        assert needs.buffer == bytes_of(state.replay, state.games, state.archive)
+        assert needs.tree == 16 * tree_bytes(parts.search, parts.game)
+    more = make_parts(change(SMALL, selfplay={"games_at_once": 0}), platform="tpu")
+    assert estimate(more, mesh).tree == 32 * tree_bytes(parts.search, parts.game)
+
+
+class Program:
+    """A stand-in for the memory analysis of a compiled program."""
+
+    def __init__(self, arguments, outputs, shared, temporary):
+        self.argument_size_in_bytes, self.output_size_in_bytes = arguments, outputs
+        self.alias_size_in_bytes, self.temp_size_in_bytes = shared, temporary
+
+    def memory_analysis(self):
+        return self
+
+
+def test_work_is_the_extra_memory_of_the_largest_program():
+    """Outputs that alias arguments are counted once."""
+    parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
+    lasting = estimate(parts, mesh)
+    assert lasting.work == 0 < lasting.total == sum(lasting[:5])
+    size = lasting.total
+    programs = [Program(size, size, size, 300), Program(size, 100, 0, 400), Program(5, 0, 0, 0)]
+    assert estimate(parts, mesh, *programs) == lasting._replace(work=500)
+    assert estimate(parts, mesh, programs[-1]) == lasting
+
+
+def test_a_tree_has_the_estimated_size(tic_tac_toe):
+    config = Gumbel(num_simulations=7)
+    search = make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    keys = jax.random.split(jax.random.key(0), 3)
+    tree = jax.eval_shape(search, None, keys, init_batch(tic_tac_toe, 3)).tree
+    sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)]
+    assert 3 * tree_bytes(config, tic_tac_toe) == sum(sizes)
+
+
+def test_training_that_does_not_fit_is_rejected_with_advice():
+    sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
+    advice = {"network": "a smaller network", "optimizer": "a smaller network"}
+    advice |= {"buffer": "a smaller replay.capacity", "tree": "fewer search.num_simulations"}
+    advice |= {"work": "fewer selfplay.games"}
+    cases = []
+    for part, smaller in advice.items():
+        check_fits(sound._replace(**{part: 99}))
+        call = functools.partial(check_fits, sound._replace(**{part: 1000}))
+        cases.append((call, f"the run needs ...B on each...: {part} takes most...so use {smaller}"))
+    assert_refused(*cases)
+    needs = Estimate(1_500_000, 2_000, 30, 4, 5_000_000_000, 7_000_000_000)
+    assert memory.describe(needs, 2) == (
+        "memory on each of 2 devices: 5.0 GB of 7.0 GB (network 1.5 MB, optimizer 2 kB, "
+        "buffer 30 B, tree 4 B, work 5.0 GB)"
+    )
+    assert memory.describe(needs, 1).startswith("memory on the device: 5.0 GB of")
+
+
+def test_a_run_as_large_as_settings_allow_is_estimated_without_it():
+    most = {"games": 10**9 // 2}, {"capacity": 10**9 // 2}
+    parts = make_parts(change(SMALL, selfplay=most[0], replay=most[1]))
+    needs = estimate(parts, training.make_mesh(jax.devices()[:1]))
+    assert_refused((functools.partial(check_fits, needs._replace(limit=10**8)), ": buffer takes"))
+
+
+def test_trees_that_do_not_fit_are_rejected_with_a_number_that_fits(monkeypatch, tic_tac_toe):
+    monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
+    check_trees(Gumbel(num_simulations=10**6), tic_tac_toe, 1)
+    refused = functools.partial(check_trees, Gumbel(num_simulations=10**6), tic_tac_toe, 100)
+    with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:
+        refused()
+    advice = int(str(error.value).split("use at most ")[1].split()[0])
+    check_trees(Gumbel(num_simulations=advice), tic_tac_toe, 100)
+    more = Gumbel(num_simulations=advice + 4)
+    assert_refused((functools.partial(check_trees, more, tic_tac_toe, 100), "use at most"))
+
+
+def test_devices_share_the_memory_of_the_machine_or_container(monkeypatch):
+    one, two = (training.make_mesh(jax.devices()[:n]) for n in (1, 2))
+    assert memory.device_memory(one) // 2 == memory.device_memory(two) > 1e8
+    machine = memory.os.sysconf("SC_PHYS_PAGES") * memory.os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(memory.pathlib.Path, "exists", lambda path: True)
+    for limit, bytes_each in (("2000000\n", 10**6), ("max\n", machine // 2)):
+        monkeypatch.setattr(memory.pathlib.Path, "read_text", lambda path, limit=limit: limit)
+        assert memory.device_memory(two) == bytes_each

@@ -1,0 +1,259 @@
+"""The command line of training, and functions that a command line names."""
+
+import dataclasses
+import functools
+import importlib.metadata
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import dots
+import misere_pile
+from azjax import games, runs
+from azjax._settings import flatten
+from azjax.cli import custom, functions, options
+from azjax.games.base import Game, Symmetries
+from azjax.networks import MLPConfig, Network, ResNetConfig
+from azjax.runs import presets
+from azjax.runs.plan import Plan
+from refusals import assert_refused
+from source import ROOT
+
+
+def parse(arguments):
+    return options.parse(arguments.split())
+
+
+def test_an_option_chooses_the_kind_of_network():
+    rows = [
+        ("", presets.get("default").network),
+        ("--network.kind mlp", MLPConfig()),
+        ("--network.kind resnet", presets.get("default").network),  # Its values are kept.
+        ("--network.kind=mlp --network.head_hidden 9", MLPConfig(head_hidden=9)),
+        ("--network.hidden 7 8 --network.kind mlp", MLPConfig(hidden=(7, 8))),
+        ("--preset paper", presets.get("paper").network),
+        ("--preset paper --network.kind mlp --network.hidden 8 4", MLPConfig(hidden=(8, 4))),
+        ("--smoke", ResNetConfig(width=16, blocks=1, head_hidden=16)),
+        ("--smoke --network.kind mlp", MLPConfig(hidden=(32,), head_hidden=16)),
+        ("--smoke --network.width 5", ResNetConfig(width=5, blocks=1, head_hidden=16)),
+    ]
+    assert [(words, parse(words).config.network) for words, _ in rows] == rows
+
+
+def test_a_game_has_its_preset_unless_another_is_chosen():
+    for arguments, preset, game in [
+        ("", "default", "tic_tac_toe"),
+        ("--game connect_four", "connect_four", "connect_four"),
+        ("--smoke --game=connect_four", "connect_four", "connect_four"),
+        ("--game othello:6", "large", "othello:6"),
+        ("--game pgx:go_5x5", "large", "pgx:go_5x5"),
+        ("--game connect_four:3x3x3", "default", "connect_four:3x3x3"),
+        ("--game connect_four:4x4", "enumerable", "connect_four:4x4"),
+        ("--preset connect_four", "connect_four", "connect_four"),
+        ("--game connect_four --preset default", "default", "connect_four"),
+        ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
+    ]:
+        found = parse(arguments)
+        small = presets.smoke if "--smoke" in arguments else lambda config: config
+        assert found.plan.preset == preset
+        assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
+    plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
+    assert plan == Plan("default", True, "never", 4, checkpoint_every=3, report=False)
+    assert parse("--smoke --replay.shards=4 --no-report").given == (
+        *("smoke", "replay.shards", "no_report"),
+    )
+
+
+DOTS, PILE = (f"{module.__file__}:make" for module in (dots, misere_pile))
+DOMINEERING = f"{ROOT}/examples/domineering.py:make"
+
+
+def test_a_custom_game_has_the_preset_for_its_number_of_positions():
+    rows = [(DOTS, "enumerable", "edges"), (PILE, "default", "relative")]
+    for game, preset, encoding in [*rows, (DOMINEERING, "large", "relative")]:
+        found = options.parse(["--game", game])
+        assert found.plan.preset == preset and found.typed.game == game
+        network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
+        changes = {"network": network, "game": functions.identify(game)}
+        assert found.config == dataclasses.replace(presets.get(preset), **changes)
+    for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
+        found = options.parse(["--game", DOTS, *arguments.split()])
+        assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
+    given = options.parse(["--game", DOTS, "--network.encoding=absolute"])
+    with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
+        custom.make_parts(given.config, given.typed)
+
+
+def test_symmetries_that_do_not_divide_the_widths_are_not_shared():
+    def fitted(count):
+        rows = np.zeros((count, 25), np.int32), np.zeros((count, 12), np.int32)
+        return presets.fit(
+            presets.get("enumerable"), dots.make()._replace(symmetries=Symmetries(*rows))
+        )
+
+    assert fitted(4).network.symmetric and not fitted(6).network.symmetric
+
+
+def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
+    order, find = [], custom.find_game
+    monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
+    for arguments in ("--smoke", "--replay.shards 4"):
+        found = options.parse(
+            ["--game", DOTS, "--cpu-devices", "2", *arguments.split()], order.append
+        )
+        known, made = order
+        order.clear()
+        assert made == "game" and known.config.replay.shards == found.config.replay.shards
+        assert known.plan.cpu_devices == found.plan.cpu_devices == 2
+
+
+def test_options_without_a_meaning_are_refused(tmp_path):
+    resnets, mlps = (
+        f"is a setting of {kind}, and --network.kind is {other}: leave it out, or choose "
+        f"--network.kind {kind}"
+        for kind, other in (("resnet", "mlp"), ("mlp", "resnet"))
+    )
+    rows = [
+        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'custom'"),
+        ("--preset=mlp --network.norm=layer", f"--network.norm {resnets}"),
+        ("--preset paper --network.hidden 3", f"--network.hidden {mlps}"),
+        ("--network.kind", "--network.kind has no value: add one, or leave it out"),
+        ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
+        ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
+        ("--log wand", "--log is 'wand': use 'tensorboard' or 'wandb'; did you mean wandb?"),
+        ("--distributed", "--distributed needs a folder that all processes share: add --run-dir"),
+        ("--resume", "--resume needs the run to continue: add --run-dir runs/NAME"),
+        ("--resume=yes --run-dir x", "x is not a run directory"),
+        (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
+        (f"--parts {PILE} --game {PILE}", "--parts has its own game: leave --game out, or leave"),
+        (f"--parts {PILE} --network {PILE}", "--parts has its own network: leave --network out"),
+        (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
+    ]
+    # A resumed run keeps its settings.
+    runs.create_run(
+        tmp_path / "run", presets.smoke(presets.get("default")), dataclasses.asdict(Plan())
+    )
+    for words, said in [
+        ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
+        ("--network.kind resnet --network.width 4", "--network.width was 16, not 4"),
+        ("--network.hidden 4", f"--network.hidden {mlps}"),
+        ("--preset paper", "--preset was 'default', not 'paper'"),
+        ("--game connect_four", "is a run of tic_tac_toe, not of connect_four"),
+        (f"--network {PILE}", "was trained without a custom network: leave --network out"),
+    ]:
+        rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
+    error = ValueError, runs.CheckpointError
+    assert_refused(
+        *((functools.partial(parse, words), *said) for words, *said in rows), error=error
+    )
+    resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
+    assert resumed.config == presets.smoke(presets.get("default"))
+    assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
+
+
+def spelled(config):
+    """Returns the options of a network's settings."""
+    return {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
+
+
+def test_help_lists_the_settings_of_the_chosen_kind_with_their_defaults(capsys, monkeypatch):
+    both = {"resnet": ResNetConfig(), "mlp": MLPConfig()}
+    shared = set.intersection(*(spelled(config) for config in both.values()))
+    monkeypatch.setenv("COLUMNS", "90")
+
+    def read_help(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            options.parse([*arguments, "--help"], lambda _: pytest.fail("needs no device"))
+        out = capsys.readouterr().out
+        assert stop.value.code == 0 and max(map(len, out.splitlines())) < 90
+        return " ".join(out.split())
+
+    for kind in both:
+        said = read_help("--network.kind", kind, "--learner.steps", "x")
+        for each, config in both.items():
+            others = spelled(config) - shared
+            assert others and all((option in said) == (each == kind) for option in others)
+    assert "--preset {default,paper,mlp," in said and "--report or --no-report Write" in said
+    assert "--learner.steps INT Optimizer steps per iteration. (default: 128)" in said
+    assert "--network.kind {resnet,mlp,custom} Network." in said
+    assert "--network.hidden INT ... " in said and "(default: 256 256 256)" in said
+    assert "(default: enumerable)" in read_help("--game", DOTS)
+
+
+# Functions.
+
+BAD = """
+def divides(): return 1 / 0
+def step(state, action): pass
+def other(game): return 3
+def refuses(): raise ValueError("a sentence of azjax")
+"""
+
+
+def test_unusable_functions_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(misere_pile.__file__, "pile.py")
+    for name, text in {"keys": "{}[1]\n", "syntax": "def make(:\n", "bad": BAD}.items():
+        pathlib.Path(f"{name}.py").write_text(text)
+    game, network = functions.load("pile.py:make", Game), ("bad.py:other", Network)
+    rows = [
+        ("none.py:make", "none.py does not exist: give FILE.py:FUNCTION or package.module:FUNC"),
+        ("no.module:make", "no.module does not exist: give FILE.py:FUNCTION or"),
+        ("pil.py:make", "pil.py does not exist: ", "; did you mean pile.py?"),
+        ("conect_four:4x5", "conect_four does not exist: ", "; did you mean connect_four?"),
+        ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
+        ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
+        ("syntax.py:make", "syntax.py cannot be imported (SyntaxError: invalid syntax"),
+        ("pile.py", "pile.py names no function: give pile.py:FUNCTION; functions with no argument"),
+        ("pile.py:no", "pile.py has no function 'no': give ", "no argument: init, make"),
+        ("pile.py:mak", "no argument: init, make; did you mean make?"),
+        ("pile.py:init", "returns State: return a Game, or name another function", ": make"),
+        ("bad.py:step", "bad.py:step cannot be called with no argument: name a function that can"),
+        ("bad.py:divides", "fails (ZeroDivisionError: division by zero, from line 2): fix it"),
+        ("bad.py:refuses", "a sentence of azjax"),
+    ]
+    calls = [(functools.partial(custom.find_game, spec), *said) for spec, *said in rows]
+    for spec, *said in [
+        (network[0], "bad.py:other returns int: return a Network"),
+        ("bad.py:step", "cannot be called with only the game as its argument: name ", ": other"),
+    ]:
+        calls.append((functools.partial(functions.load, spec, Network, game), *said))
+    assert_refused(*calls)
+
+
+NEIGHBORS = {
+    "one/game.py": "import rules\n\ndef make():\n    from names import NAME\n"
+    "    return rules.make()._replace(name=NAME)\n",
+    "one/rules.py": "from parts.base import make\n",
+    "one/parts/base.py": "import azjax\n\ndef make():\n    return azjax.make('tic_tac_toe')\n",
+    "one/names.py": "NAME = 'one'\n",
+    "two/game.py": "from names import NAME\nimport azjax\n\ndef make():\n"
+    "    return azjax.make('hex:3')._replace(name=NAME)\n",
+    "two/names.py": "NAME = 'two'\n",
+}
+
+
+def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
+    """Also if another file imports others of the same names."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    for name, text in NEIGHBORS.items():
+        pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(name).write_text(text)
+    names = [functions.load(f"{place}/game.py:make", Game).name for place in ("one", "two", "one")]
+    assert names == ["one", "two", "one"]
+    first = custom.find_game("one/game.py:make")
+    assert custom.find_game("one/game.py:make") is first
+    pathlib.Path("one/game.py").write_text(NEIGHBORS["two/game.py"])  # An edit is a new game.
+    assert custom.find_game("one/game.py:make").num_actions == 9 and first.max_plies == 9
+
+
+def test_installed_packages_register_games(monkeypatch):
+    point = importlib.metadata.EntryPoint("pile", "misere_pile:make", "azjax.games")
+    found = {"azjax.games": importlib.metadata.EntryPoints([point])}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found[group])
+    assert "pile" in games.available()
+    assert games.make("pile").name == "misere_pile"

@@ -1,0 +1,140 @@
+"""What pages and widgets are made of, and what they reject."""
+
+import dataclasses
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import playground
+from azjax import games
+from azjax.runs.pretrained import names
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.viz import networks, page
+from azjax.viz.live import live_data, quiet
+from azjax.viz.widgets import Encodings, Explorer, Play
+from nim import NIM
+from refusals import assert_refused
+
+FOUR = games.make("connect_four")
+
+
+def test_searches_that_cannot_be_shown_are_rejected(tic_tac_toe):
+    def ask(search=None, game=tic_tac_toe, **start):
+        return lambda: live_data(game, search or PUCT(), **start)
+
+    assert_refused(
+        (ask(board=[1] * 9), "9 X and 0 O cannot occur"),
+        (ask(board=[1, 1, 1, -1, -1, 0, 0, 0, 0]), "the game is over in this position"),
+        (ask(board=[1, 0]), "a board is 9 numbers"),
+        (ask(game=FOUR, board=[0] * 42), "the position is not a state of connect_four"),
+        (ask(evaluator="oracle"), "evaluator 'oracle' is unknown: use uniform, rollout"),
+        (ask(evaluator="network"), "a network needs a trained run"),
+        (ask(game=FOUR, evaluator="exact"), "evaluator 'exact' is unknown: use uniform, rollout"),
+        (ask(seed=-1), "seed is -1: use 0 to 2147483647"),
+        (ask(PUCT(num_simulations=1001)), "num_simulations is 1001: use 1 to 1000"),
+        (ask(object()), "does not support the search object: use PUCT, Gumbel or UCT"),
+        (
+            ask(game=NIM._replace(most_positions=None)),
+            "nim is too large for a page: use tic_tac_toe, connect_four",
+        ),
+        (lambda: Explorer(game=FOUR, c_puct=2.0, exploration=1), "unknown setting 'exploration'"),
+    )
+
+
+def test_a_page_starts_with_the_given_search_and_position():
+    given = Gumbel(num_simulations=7, gumbel_scale=0.5, maxvisit_init=20.0)
+    board = jnp.zeros(42, jnp.int8).at[38].set(1)
+    state = FOUR.init()._replace(board=board, player=jnp.int8(1))
+    data = live_data(FOUR, given, seed=3, board=state)
+    settings = data["settings"]
+    assert (settings["algorithm"], settings["seed"], settings["evaluator"]) == (
+        *("gumbel", 3),
+        "uniform",
+    )
+    assert dataclasses.asdict(given).items() <= settings.items()
+    assert settings["c_puct"] == PUCT().c_puct and settings["exploration"] == UCT().exploration
+    assert settings["dirichlet_fraction"] == 0  # Other algorithms start without noise.
+    assert data["start"].index("X") == 38 and data["start"].count(".") == 41
+    assert "positions" not in data and data["networks"] == []
+    assert quiet(given) == dataclasses.replace(given, gumbel_scale=0.0) and quiet(UCT()) == UCT()
+    assert quiet(PUCT(num_simulations=5000)) == PUCT(num_simulations=1000, dirichlet_fraction=0.0)
+
+
+def test_widgets_contain_the_module_and_their_data():
+    explorer = Explorer(game=FOUR, c_puct=2.0, evaluator="rollout")
+    assert explorer.kind == "explorer" and explorer._esm == page.script()
+    assert explorer._css == page.style()
+    settings = json.loads(json.dumps(explorer.data))["settings"]
+    assert (settings["c_puct"], settings["evaluator"]) == (2, "rollout")
+    assert (Encodings.__name__, Play.__name__) == ("Encodings", "Play")
+
+
+def test_a_page_shows_text_as_text_and_writes_shared_data_once(tmp_path):
+    evil = '</script><script>alert(1)</script><b>&"'
+    shared = {"name": evil, "once": "only once"}
+    sections = [page.Section(evil, evil, kind="encoding", data=shared, label=evil)] * 2
+    text = page.write_page(tmp_path / "page.html", evil, sections).read_text()
+    assert "<script>alert" not in text and "<b>" not in text
+    assert "\\u003c/script>" in text and [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert text.count("only once") == 1 and text.count('data-number="0"') == 2
+    assert page.script() + "\nmountPage(document);" in text and page.style() in text
+
+
+def data_of(path):
+    return json.loads(path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0])
+
+
+def test_the_playground_of_the_guide_has_the_players_and_the_current_program():
+    """If this fails, run `make playground`."""
+    path = playground.FOLDER / "index.html"
+    proofs = playground.read_proofs(playground.FOLDER / "proofs.json")
+    found = {packed["about"]["name"]: packed["about"] for packed in data_of(path)[0]["players"]}
+    assert list(found) == [name for name in playground.SHOWN if name in names()]
+    for name, about in found.items():
+        assert about["sha256"] == playground.sha256_of(name)
+        assert about["proof"] == proofs.get(name)
+    text = path.read_text()
+    assert page.script(playground.FOLDER / "main.js") in text
+    assert page.style(playground.FOLDER / "playground.css") in text
+    text = (playground.FOLDER / playground.TRAINING).read_text()
+    assert page.script() in text and page.style() in text
+
+
+def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, monkeypatch):
+    proof = dict.fromkeys(("decisions", "won", "drawn", "lost"), 1)
+
+    def read(proof):
+        (tmp_path / "proofs.json").write_text(json.dumps({"connect_four": proof}))
+        return lambda: playground.read_proofs(tmp_path / "proofs.json")
+
+    nowhere = tmp_path / "nowhere" / "page.html"
+    assert_refused(
+        (lambda: page.write_page(nowhere, "", []), "there is no folder ...nowhere for ...: make"),
+    )
+    right = proof | {"sha256": playground.sha256_of("connect_four")}
+    for given, sentence in (
+        (proof, "needs sha256, decisions"),
+        (proof | {"sha256": "0"}, "belongs to another file: repeat it"),
+        (right, "says that connect_four loses: repair"),
+    ):
+        assert_refused((read(given), sentence))
+    assert read(right | {"lost": 0})()
+    monkeypatch.setattr(playground, "MOST_BYTES", 1000)
+    monkeypatch.setattr(playground, "draw_exhibition", lambda player, sentence: page.node("p"))
+    path = tmp_path / "page.html"
+    write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
+    assert_refused((write, "more than 1,000: leave a player out"))
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "of another game"])
+def test_damaged_answers_are_rejected(tmp_path, damage):
+    networks.save_answers(tmp_path, 3, networks.Answers(np.ones(3, "<f4"), np.ones(2, "<f4")))
+    path = tmp_path / "answers" / "000003.npz"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:60])
+    legal = np.ones((2, 2), bool)
+    solution = type("Solution", (), {"legal": legal, "decisions": np.arange(2)})
+    assert_refused((lambda: networks.load_answers(tmp_path, 3, solution), "...: delete it"))

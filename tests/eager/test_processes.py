@@ -1,0 +1,296 @@
+"""Devices and processes of a training, without starting any."""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import re
+import types
+
+import jax
+import numpy as np
+import pytest
+from jax._src.distributed import global_state  # See `launch._index_and_count`.
+
+from azjax import _processes as processes
+from azjax import program, runs
+from azjax.cli import launch, options, relay, train
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import Config, count_devices, fit_devices, make_parts
+from refusals import check_program
+
+
+def use_devices(number, monkeypatch):
+    devices = jax.local_devices()[:number]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+
+
+def test_jax_has_the_index_and_the_number_of_processes_in_its_private_state():
+    """No public function returns them before JAX starts."""
+    assert (global_state.process_id, global_state.num_processes) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .*`cpu_devices=1`")]
+)
+def test_processes_with_unequal_numbers_of_devices_are_rejected(numbers, said, monkeypatch):
+    indices = np.repeat(np.arange(len(numbers)), numbers)
+    devices = [types.SimpleNamespace(process_index=index) for index in indices]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    with pytest.raises(ValueError, match=said) if said else contextlib.nullcontext():
+        processes.check_devices()
+
+
+class Others:
+    """The other processes of this one: two, of which the second has its own texts and flags."""
+
+    def __init__(self, monkeypatch, index=0):
+        self.texts, self.flags, self.sent = "", (), None
+        monkeypatch.setattr(jax, "process_count", lambda: 2)
+        monkeypatch.setattr(jax, "process_index", lambda: index)
+        monkeypatch.setattr(processes.multihost_utils, "process_allgather", self.gather)
+
+    def gather(self, values):
+        self.sent = values
+        if values.dtype == bool:
+            return np.stack([values, self.flags])
+        text = self.texts.encode().ljust(values.size, b"\0")
+        return np.stack([values, np.frombuffer(text, np.uint8)])
+
+
+@pytest.fixture
+def others(monkeypatch):
+    return Others(monkeypatch)
+
+
+def test_requests_and_errors_reach_all_processes(others):
+    others.flags = (True, False)
+    assert processes.any_of(False, False) == (True, False)
+    assert processes.in_all(lambda: 3) == 3
+    others.texts = "no room"
+    with pytest.raises(processes.OtherProcessError, match="^no room$"):
+        processes.in_all(lambda: 3)
+    others.texts = ""
+    for error, sent in [(ValueError(), "ValueError"), (KeyError("name"), "'name'")]:
+        with pytest.raises(type(error)):
+            processes.in_all(lambda error=error: (_ for _ in ()).throw(error))
+        assert bytes(others.sent).rstrip(b"\0").decode() == sent
+    assert processes.gather("i" + "ä" * 2000)[0] == "i" + "ä" * 511
+
+
+def test_only_the_first_process_acts(monkeypatch):
+    for index, count in ((0, 1), (1, 0)):
+        Others(monkeypatch, index)
+        acted = []
+        processes.in_first(lambda: acted.append(1))
+        assert len(acted) == count
+
+
+def test_options_that_differ_are_named(others, monkeypatch):
+    texts = []
+    monkeypatch.setattr(processes, "gather", lambda text: texts.append(text) or texts[-2:])
+    processes.check_same({"seed": 3, "selfplay": "the same"})
+    processes.check_same({"seed": 3, "selfplay": "the same"})
+    with pytest.raises(ValueError, match="^selfplay of process 1 is not that of process 0: start"):
+        processes.check_same({"seed": 3, "selfplay": "other"})
+
+
+def test_a_lost_connection_ends_a_process_among_several(others):
+    refused = pytest.raises(processes.OtherProcessEnded, match="process 1 ended")
+    with refused as ended, processes.connected():
+        raise RuntimeError("Gloo all-reduce failed")
+    assert ended.value.processes == {1} and not isinstance(ended.value, Exception)
+    with pytest.raises(KeyError), processes.connected():
+        raise KeyError("a defect")
+
+
+def said_of(who):
+    return (
+        f"error: {who} ended before the others (its output has the reason, unless it was killed): "
+        "start all processes again"
+    )
+
+
+ABORT = """E1127 04:34:44.858921   16063 coordination_service_agent.cc:289] Polled an error.
+F1127 04:34:44.858978   16063 client.h:80] Terminating process because the JAX distributed service \
+detected fatal errors. {} [type.googleapis.com/tensorflow.CoordinationServiceError='']
+*** Check failure stack trace: ***
+    @     0x7f1dcce40634  absl::lts_20260107::log_internal::LogMessage::SendToLog()
+"""
+HEARTBEATS = "The following tasks are unhealthy (stopped sending heartbeats):\n{}\nThe tasks have"
+RELAYED = [
+    ("a native warning\n", "a native warning\n"),
+    ("[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of peers is : \n1\n", ""),
+    ("E1127 coordination_service.cc:1] Alone.\n", "E1127 coordination_service.cc:1] Alone.\n"),
+    (ABORT.format(HEARTBEATS.format("1")), said_of("process 1") + "\n"),
+    (
+        ABORT.format(HEARTBEATS.format("/job:worker/task:3\n/job:worker/task:12")),
+        said_of("processes 3 and 12") + "\n",
+    ),
+    (ABORT.format("Either the leader task was preempted or"), said_of("process 0") + "\n"),
+    (ABORT.format("Something else"), said_of("another process") + "\n"),
+    (f"\n{relay._ENDED} 1\n", said_of("process 1") + "\n"),
+    (
+        ABORT.format("RPC: /xla.coordination.CoordinationService/RegisterTask"),
+        f"error: the processes did not connect in time: {relay.VARIABLES}\n",
+    ),
+]
+
+
+def test_native_output_is_relayed_and_an_abort_becomes_a_sentence(tmp_path, capsys):
+    for native, said in RELAYED:
+        relay._relay(native.splitlines(True), relay.sys.stdout, str(tmp_path), "--run-dir mine")
+        assert capsys.readouterr().out == said
+    (tmp_path / "config.json").touch()
+    relay._relay([f"{relay._ENDED} 1\n"], relay.sys.stdout, str(tmp_path), "--run-dir mine")
+    assert capsys.readouterr().out == said_of("process 1") + " with --resume --run-dir mine\n"
+
+
+def test_several_processes_need_a_folder_that_they_share(capfd):
+    rows = [("--smoke --distributed", "--distributed needs a folder", "add --run-dir")]
+    check_program(train.main, rows, capfd)
+
+
+# CPU devices.
+
+COUNTS = [  # Shards, cores, processes, numbers that devices may divide instead; then the devices.
+    (16, 1, 1, None, 1),
+    (16, 3, 1, None, 2),
+    (16, 64, 1, None, 16),
+    (12, 5, 1, None, 4),
+    (7, 6, 1, None, 1),
+    (16, 8, 4, None, 4),
+    (16, 8, 3, None, 1),  # 3 processes never divide 16 shards.
+    (8, 64, 1, (1024, 512), 64),
+    (8, 48, 1, (1024, 512), 32),
+    (8, 64, 4, (1024, 512), 64),
+    (8, 64, 1, (1024, 520), 8),
+    (8, 6, 1, (1026, 516), 6),
+    (8, 8, 1, (1001, 512), 8),  # They divide the shards.
+]
+
+
+def test_gives_each_core_a_device():
+    for shards, cores, count, evenly, number in COUNTS:
+        assert count_devices(shards, cores, count, evenly) == number
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], 64),
+        (["--replay.shards", "16"], 16),
+        (["--selfplay.games", "1040"], 16),
+        (["--cpu-devices", "6"], 6),
+    ],
+)
+def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
+    monkeypatch.setattr(launch, "cores", lambda: 64)
+    monkeypatch.delenv("XLA_FLAGS")  # From conftest.
+    updated = {}
+    monkeypatch.setattr(jax.config, "update", updated.__setitem__)
+    launch.start(options.parse(arguments), True)
+    assert updated == {"jax_num_cpu_devices": wanted}
+
+
+def test_new_settings_fit_the_devices_and_those_of_a_resumed_run_stay(monkeypatch, capfd):
+    """It uses as many devices as divide its shards; the preset `mlp` has two shards."""
+    config = presets.get("mlp")
+    parts = make_parts(config)
+    use_devices(3, monkeypatch)
+    fitted, _, mesh = program._fit(config, parts, resume=True, keep=())
+    assert mesh.size == 2 and fitted == config
+    assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number of devices")
+    fitted, parts, mesh = program._fit(config, parts, resume=False, keep=())
+    assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
+    assert fitted.selfplay.games % 3 == fitted.learner.batch_size % 3 == 0
+    assert capfd.readouterr().err.startswith("3 devices: selfplay.games ")
+    # Several processes use all devices, also for a resumed run, whose settings they must divide.
+    monkeypatch.setattr(program, "_make_mesh", lambda shards, fixed: mesh)
+    with pytest.raises(ValueError, match="replay.shards is 2"):
+        program._fit(config, make_parts(config), resume=True, keep=())
+    monkeypatch.undo()
+    named = dataclasses.replace(config, parts="mine.py:make")
+    assert program._fit(named, make_parts(config), resume=False, keep=())[0] == named
+
+
+def test_given_settings_are_not_rounded(tmp_path, monkeypatch, capfd):
+    use_devices(3, monkeypatch)
+    monkeypatch.setattr(program, "_compile", None)
+    short = f"--smoke --run-dir {tmp_path}/run --selfplay.games=16"
+    check_program(train.main, [(short, "selfplay.games is 16", "such as 18")], capfd)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_guide_has_the_numbers_of_the_default():
+    text = (pathlib.Path(__file__).parents[2] / "docs/how_to/devices.md").read_text()
+    rows = [row for row in text.splitlines() if re.match(r"\| [0-9]", row)]
+    assert len(rows) == 6
+    for row in rows:
+        devices, *said = (cell.replace(",", " ").split() for cell in row.strip("| ").split("|"))
+        for number in map(int, devices):
+            config = fit_devices(Config(), number)
+            found = config.selfplay.games, config.learner.batch_size, config.replay.shards
+            assert [int("".join(cell)) for cell in said] == list(found)
+
+
+def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
+    config = dataclasses.replace(options.parse(["--smoke"]).config, game="connect_four")
+    run_dir = tmp_path / "run"
+    runs.create_run(run_dir, config, {"cpu_devices": 3})
+    resumed = ["--resume", "--run-dir", str(run_dir)]
+    assert options.parse(resumed).plan.cpu_devices == 3
+    with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
+        options.parse([*resumed, "--cpu-devices", "2"])
+
+
+# Opening a run.
+
+
+@pytest.fixture
+def compile_run(monkeypatch):
+    """`(config, state) -> (what was lowered, keys of first states)`, without compiling."""
+
+    def compile_run(config, state):
+        lowered, keys = [], []
+        compiled = types.SimpleNamespace(compile=lambda options: "compiled")
+        step = types.SimpleNamespace(lower=lambda given: lowered.append(given) or compiled)
+        monkeypatch.setattr(program.training, "make_iteration", lambda parts, mesh: step)
+        monkeypatch.setattr(program.training, "abstract_state", lambda parts, mesh: "abstract")
+        monkeypatch.setattr(program.training, "make_state", lambda parts, key, *_: keys.append(key))
+        parts = types.SimpleNamespace(game=types.SimpleNamespace(enumerable=False))
+        assert program._compile(config, parts, None, 0, state) == (state, "compiled", None)
+        return lowered, keys
+
+    return compile_run
+
+
+def test_a_resumed_run_is_lowered_for_its_own_state(compile_run):
+    """Its keys may have another implementation than JAX's default."""
+    state = object()
+    assert compile_run(Config(), state) == ([state], [])
+
+
+def test_a_run_uses_the_seed_of_its_settings(compile_run):
+    for seed in (7, 8):
+        config = dataclasses.replace(Config(), seed=seed)
+        assert compile_run(config, None) == (["abstract"], [jax.random.key(seed)])
+
+
+RECORDS = [  # Iterations in `metrics.jsonl`, the seconds to continue from, and the note.
+    ([1, 2, 3], 3.0, ""),
+    ([1, 2, 3, 4], 3.0, "was saved after iteration 3, but recorded up to 4"),
+    ([1, 2], 2.0, "metrics.jsonl ends at iteration 2, before checkpoint 3"),
+    ([], 0.0, "metrics.jsonl ends at iteration 0, before checkpoint 3"),
+]
+
+
+def test_a_resumed_run_reports_missing_records(tmp_path, monkeypatch, capfd):
+    restored = checkpoint.Restored(types.SimpleNamespace(iteration=3), [])
+    monkeypatch.setattr(program.checkpoint, "restore", lambda *_, **__: restored)
+    for iterations, seconds, note in RECORDS:
+        lines = [json.dumps({"iteration": i, "seconds": float(i)}) + "\n" for i in iterations]
+        (tmp_path / "metrics.jsonl").write_text("".join(lines))
+        assert program._restore(tmp_path, None, None)[1] == seconds
+        err = capfd.readouterr().err
+        assert err.count("\n") == bool(note) and note in err

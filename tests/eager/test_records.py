@@ -1,0 +1,177 @@
+"""Records of iterations on the host, the lines that show them, and the file that keeps them."""
+
+import dataclasses
+import functools
+import io
+import json
+import math
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.training import metrics
+from azjax.training.metrics import JsonLines, Plain, make_record, rank, read_records
+from azjax.training.step import Metrics
+from records import ERRORS, LOSSES, NO_PROOF, record
+from refusals import assert_refused
+
+NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
+MEASURED = Metrics(  # In the order of XLA.
+    dict(sorted(zip(NAMES, np.float32(range(1, 8)), strict=True))), np.float32(40), np.float32(90)
+)
+
+
+def write(path, iterations, after=0, **changes):
+    sink = JsonLines(path, after)
+    for iteration in iterations:
+        sink(record(iteration, **changes))
+    sink.close()
+
+
+def test_a_record_has_every_metric():
+    now = time.monotonic()
+    made = make_record(9, MEASURED, before=now - 2, started=now - 30)
+    assert list(made.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
+    assert (made.iteration, made.games) == (9, 40)
+    assert 15 < made.games_per_second <= 20 and 30 <= made.seconds < 40
+    made = dataclasses.replace(made, blunders=11, errors={"error/few": 0.5}).add(elo=3.0)
+    assert made.extra == {"elo": 3.0}
+    flat = made.as_dict()
+    assert (flat["blunders"], flat["error/few"], flat["elo"], flat["another"]) == (11, 0.5, 3, 7)
+
+
+def test_a_clock_that_stands_still_gives_finite_numbers(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    made = make_record(1, MEASURED, before=7.0, started=7.0)
+    assert made.seconds == 0 and math.isfinite(made.games_per_second)
+
+
+def test_checkpoints_rank_by_blunders_then_loss():
+    def ranked(blunders, loss, always_examined=True):
+        losses = LOSSES | {"loss": loss}
+        return rank(record(1, blunders=blunders, losses=losses), always_examined)
+
+    assert ranked(0, 0.5) > ranked(0, 0.6) > ranked(0, 9.0) > ranked(1, 0.1)
+    assert ranked(None, 9.0) < ranked(None, 0.1)
+    assert ranked(0, 9.0, False) < ranked(1, 0.1, False)
+
+
+def test_the_metric_that_is_not_finite_is_named():
+    record(1).check_finite()
+    record(1, **NO_PROOF).check_finite()
+    cases = []
+    for name in ("loss", "grad_norm", "value_error"):
+        for bad in (math.nan, -math.inf):
+            changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
+            call = record(1, **changes).check_finite
+            cases.append((call, f"{name} became {bad} in iteration 1, ...clip_norm 1"))
+    worse = record(1, errors=ERRORS | {"error/few": math.nan})
+    cases.append((worse.check_finite, "error/few became nan"))
+    cases.append((record(1, extra={"elo": math.inf}).check_finite, "elo ...leave this metric out"))
+    assert_refused(*cases, error=FloatingPointError)
+
+
+def test_only_scalars_with_new_names_are_added(tmp_path):
+    made = record(1, losses=LOSSES | {"another": 1.0}, errors=ERRORS)
+    wrong = [
+        *[("high", "str: add one number"), (None, "NoneType"), ([1.0], "list"), (1j, "complex")],
+        *[(np.ones(1), "ndarray with shape (1,)"), (jnp.ones((2, 3)), "with shape (2, 3): add")],
+        *[(np.complex64(1), "complex64"), (np.datetime64(1, "s"), "datetime64")],
+        (jax.random.key(0), "with shape ()"),
+    ]
+    taken = ["loss", "another", "iteration", "games", "extra", "losses", "blunders", "error/few"]
+    assert_refused(
+        *(
+            (functools.partial(made.add, elo=value), f"elo is of ...{said}")
+            for value, said in wrong
+        ),
+        *((functools.partial(made.add, **{n: 1}), f"metric {n} already: ...name") for n in taken),
+    )
+    numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.float64(2.0), np.array(3)]
+    numbers += [np.bool_(1), jnp.float32(0.25), jnp.bfloat16(0.5), jnp.array(7), jnp.array(True)]
+    made = made.add(**{f"number_{index}": number for index, number in enumerate(numbers)})
+    assert {type(number) for number in made.extra.values()} == {int, float}
+    assert list(made.extra.values()) == [float(number) for number in numbers]
+    sink = JsonLines(tmp_path / "metrics.jsonl")
+    sink(made)
+    assert read_records(tmp_path / "metrics.jsonl") == [made.as_dict()]  # Before it is closed.
+    sink.close()
+
+
+def test_records_after_the_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert read_records(path) == []
+    for after, expected in [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]:
+        write(path, [1, 2, 3])
+        before = path.read_text().splitlines()
+        write(path, [9], after)
+        lines = path.read_text().splitlines()
+        assert [json.loads(line)["iteration"] for line in lines] == expected
+        assert lines[:-1] == before[: len(expected) - 1]
+        assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_only_an_incomplete_last_line_is_ignored(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    for rest in ('{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"):
+        write(path, [1, 2])
+        path.write_text(path.read_text() + rest)
+        assert [r["iteration"] for r in read_records(path)] == [1, 2]
+    path.write_text(path.read_text().removesuffix("\n" + rest))
+    assert [r["iteration"] for r in read_records(path)] == [1, 2]
+
+
+def test_a_damaged_file_is_not_rewritten(tmp_path):
+    path, long = tmp_path / "metrics.jsonl", "1" + "0" * 400
+    write(path, [1, 2, 9])
+    lines = path.read_text().splitlines(keepends=True)
+    what = dict.fromkeys(
+        [
+            *["", "{", "[3]", "\x00", "[" * 10_000, '{"iteration": "3", "seconds": 1}'],
+            *['{"iteration": 3}', '{"iteration": true, "seconds": 1}'],
+            *['{"iteration": 3, "seconds": null}', '{"iteration": 3, "seconds": "1"}'],
+            *['{"iteration": 3, "seconds": 1, "loss": "low"}'],
+            *['{"iteration": 3, "seconds": 1, "loss": NaN}'],
+            f'{{"iteration": 3, "seconds": 1, "loss": {long}}}',
+        ],
+        "not a record of an iteration: restore",
+    )
+    for iteration in (-1, 0, 1, 2):
+        late = f'{{"iteration": {iteration}, "seconds": 1.0}}'
+        what[late] = "not after iteration 2: restore the file"
+    for line, fragment in what.items():
+        path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+        before = path.read_bytes()
+        assert_refused((functools.partial(JsonLines, path, after=2), f"line 3, is {fragment}"))
+        assert path.read_bytes() == before
+
+
+def test_the_seconds_of_an_earlier_session_count(tmp_path):
+    write(tmp_path / "metrics.jsonl", [1, 2])
+    records = read_records(tmp_path / "metrics.jsonl")
+    # The record of 7 is lost, but not the time.
+    assert [metrics.last_seconds(records, i) for i in (0, 1, 7)] == [0.0, 1.5, 3.0]
+    assert metrics.last_seconds([{"iteration": 1, "seconds": -5.0}], 1) == 0.0
+
+
+LINES = """\
+iteration    7    10.5 s    1234 games/s  loss 2.000 (value 0.500, policy 1.500, KL 0.250)  \
+blunders 4321  losing lines  87 1st + 553 2nd
+iteration    8    12.0 s    1234 games/s  loss 2.000 (value 0.500, policy 1.500, KL 0.250)  \
+errors on 12.3% of labelled positions
+iteration    9    13.5 s    1234 games/s  loss 2.000 (l2 0.125, reply 0.500)  \
+elo 12.35 [-5, 30]  patience 2
+"""
+
+
+def test_lines():
+    stream = io.StringIO()
+    sink, extra = Plain(stream), {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
+    losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
+    sink(record(7))
+    sink(record(8, errors=ERRORS, **NO_PROOF))
+    sink(record(9, extra=extra, losses=losses, **NO_PROOF))
+    sink.close()
+    assert stream.getvalue() == LINES

@@ -1,0 +1,230 @@
+"""The parts of a report that compute nothing: curves, the certificate, games and matches."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import azjax
+import misere_pile
+from azjax.players.arena import Match, Tally
+from azjax.runs import presets
+from azjax.viz import matches, report
+from azjax.viz.games import Move, finish_game, games_strips
+from nim import NIM
+from refusals import assert_refused
+
+CONFIG = presets.smoke(presets.get("default"))
+WIN_OF_X = [0, 3, 1, 4, 2]
+WIN_OF_O = [0, 3, 1, 4, 8, 5]
+DRAW = [0, 1, 2, 4, 3, 5, 7, 6, 8]
+
+
+def replay(game, actions):
+    """Plays a game by hand; returns its moves with outcomes computed from the rewards."""
+    state, moves = game.init(), []
+    for action in actions:
+        after, reward = game.step(state, action)
+        move = Move(state, action, np.full(9, 1 / 9, np.float32), 0.25, int(reward))
+        moves.append((int(game.player(state)), move))
+        state = after
+    assert bool(game.is_over(state))
+    return finish_game(moves)
+
+
+def test_outcomes_are_for_the_player_who_moves(tic_tac_toe):
+    for actions, outcomes in [
+        (WIN_OF_X, [1, -1, 1, -1, 1]),
+        (WIN_OF_O, [-1, 1, -1, 1, -1, 1]),
+        (DRAW, [0] * 9),
+    ]:
+        assert [move.outcome for move in replay(tic_tac_toe, actions)] == outcomes
+    moves = [(0, 0), (0, 0), (1, 0), (0, -1)]  # Who moves, and the reward.
+    games = finish_game([(player, Move(None, 0, np.ones(1), 0.0, r)) for player, r in moves])
+    assert [move.outcome for move in games] == [-1, -1, 1, -1]
+
+
+def test_a_strip_shows_each_position_with_its_move_and_value(tic_tac_toe):
+    both = [replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)]
+    first, second = games_strips(tic_tac_toe, both).findall("details")
+    assert (first.get("open"), second.get("open")) == ("open", None)  # One at a time.
+    assert first.get("name") == second.get("name") is not None
+    assert [game.findtext("summary") for game in (first, second)] == [
+        "Game 1: the first player wins after 5 moves",
+        "Game 2: the second player wins after 6 moves",
+    ]
+    captions = [caption.text for caption in first.iter("figcaption")]
+    assert captions[:2] == ["1: a1 (11%), +0.25", "2: a2 (11%), +0.25"] and len(captions) == 5
+    boards = [*first.iter("svg")]
+    labels = ["board ... ... ...", "board X.. ... ...", "board X.. O.. ..."]
+    assert [svg.get("aria-label") for svg in boards[:3]] == labels
+    marks = [sum(e.get("class") == "az-last" for e in svg.iter()) for svg in boards]
+    assert marks == [0, 1, 1, 1, 1]
+    names = lambda state: [f"leave {state[0] - taken}" for taken in (1, 2, 3)]  # noqa: E731
+    game = NIM._replace(display=NIM.display._replace(name_actions=names))
+    move = Move(game.init(), 2, np.float32([0.5, 0.25, 0.25]), 0.0, 1)
+    shown = games_strips(game, [[move]])
+    assert [e.text for e in shown.iter("text")] == ["|" * 7]
+    assert "1: leave 4 (25%), 0.00" in "".join(shown.itertext())
+
+
+def charts(section):
+    return {svg.get("aria-label"): svg for svg in section.element.iter("svg")}
+
+
+def lines(chart):
+    """Returns the numbers that a chart shows, by line."""
+    shown = {}
+    for group in chart.findall("g[@class='az-series']"):
+        tips = [title.text.split(": ")[1] for title in group.iter("title")]
+        shown[group.findtext("text")] = tips
+    return shown
+
+
+def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
+    names = ["loss", "policy_loss", "value_loss", "blunders", "losing_lines_first"]
+    names += ["losing_lines_second", "value_error", "elo_uct", "elo_best", "games_per_second"]
+    records = [
+        {"iteration": i} | {name: i * 100 + n for n, name in enumerate(names)} for i in (1, 2)
+    ]
+    for record in records:
+        record |= {"elo_uct_low": 0, "elo_uct_high": 900, "elo_best_low": 1, "elo_best_high": 901}
+    records.append({"iteration": 3, "loss": 300})  # Not verified.
+    (section,) = report._curves(records, tic_tac_toe)
+    assert "A blunder is" in section.intro and "labelled" not in section.intro
+    drawn = {title: lines(chart) for title, chart in charts(section).items()}
+    assert drawn["Training loss"]["total"][0] == "300 mean over an iteration"
+    assert [*drawn["Training loss"]] == ["total", "policy", "value"]
+    at = dict(zip(names, range(100, 110), strict=True))
+    expected = {
+        "Training loss": {"policy": "policy_loss", "value": "value_loss"},
+        "Errors of the network alone, all positions": {
+            "blunders": "blunders",
+            "losing lines as first": "losing_lines_first",
+            "losing lines as second": "losing_lines_second",
+        },
+        "Mean absolute error of the value, all positions": {"network alone": "value_error"},
+        "Strength: Elo differences, 95% intervals": {
+            "against UCT": "elo_uct",
+            "against the best older network": "elo_best",
+        },
+        "Self-play speed": {"games/s": "games_per_second"},
+    }
+    assert drawn.keys() == expected.keys()
+    for title, names in expected.items():
+        for label, name in names.items():
+            assert drawn[title][label][-1].split()[0] == str(at[name]), label
+    bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
+    assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
+    assert report._curves([], tic_tac_toe) == []
+
+
+def test_curves_of_labelled_positions_are_in_percent():
+    game = azjax.make("connect_four")
+    names = game.positions().classes
+    errors = {f"error/{name}": 0.01 * i for i, name in enumerate(names, 1)}
+    records = [{"iteration": 5, "loss": 1.0, "error": 0.5, "sign_error": 0.25} | errors]
+    (section,) = report._curves(records, game)
+    assert "A wrong move is" in section.intro and "A blunder is" not in section.intro
+    drawn = {title: lines(chart) for title, chart in charts(section).items()}
+    overall = drawn["Errors of the network alone"]
+    assert overall["wrong moves, mean"] == ["50 % of labelled positions"]
+    assert overall["wrong value signs"] == ["25 % of labelled positions"]
+    apart = {name: overall[f"wrong moves, {name}"][0].split()[0] for name in game.positions().apart}
+    classes = {k: v[0].split()[0] for k, v in drawn["Wrong moves by class"].items()}
+    assert apart and apart | classes == {name: str(i) for i, name in enumerate(names, 1)}
+    assert not set(apart) & set(classes)
+
+
+def certificate(**changed):
+    numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
+    content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
+    content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
+    content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
+    return content | changed
+
+
+def test_the_certificate_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "certificate.json"
+    assert report._certificate(path, "tic_tac_toe", CONFIG) == []
+    path.write_text(json.dumps(certificate()))
+    (section,) = report._certificate(path, "tic_tac_toe", CONFIG)
+    assert section.title == "Unbeatable: no losing line as first or second player"
+    for content in (certificate(seed=1), certificate(game="nim"), {"game": "tic_tac_toe"}, []):
+        path.write_text(json.dumps(content))
+        assert_refused(
+            (
+                lambda: report._certificate(path, "tic_tac_toe", CONFIG),
+                f"{path} is damaged, or of another run: delete it, or make it again",
+            )
+        )
+
+
+def test_moves_are_explained_unless_their_names_are_custom(tic_tac_toe):
+    def explain(game, **display):
+        return report._naming(game._replace(display=game.display._replace(**display)))
+
+    assert report._naming(tic_tac_toe) == f" {report._CELLS}"
+    assert "number of its cell, counted row by row from 0" in explain(
+        tic_tac_toe, name_actions=None
+    )
+    assert "number of its action, counted from 0" in explain(NIM)
+    assert explain(tic_tac_toe, name_actions=lambda state: [*"abcdefghi"]) == ""
+    assert "Columns are counted from the left" in report._naming(azjax.make("connect_four"))
+
+
+# Matches.
+
+
+@pytest.fixture
+def unlabelled(monkeypatch):
+    """A player with two older networks and no ground truth; two games take 10 seconds."""
+    game, clock = misere_pile.make()._replace(most_positions=None), [0.0]
+    openings = SimpleNamespace(player=np.zeros(4, int))
+    opponents = [SimpleNamespace(name=name) for name in ("uct(100)", "#1", "#5")]
+
+    def play(game, first, second, num_games, key, openings):
+        assert num_games == 2 * len(openings) == 2
+        clock[0] += 10
+        return Match(first.name, second.name, Tally(1, 0, 0, 1), Tally(0, 0, 1, 1), True)
+
+    def draw(game, key, count, plies):
+        assert plies == 2
+        return openings.player[:count]
+
+    monkeypatch.setattr(matches, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(matches, "play_match", play)
+    monkeypatch.setattr(matches, "random_openings", draw)
+    monkeypatch.setattr(matches, "_opponents", lambda run_dir, player: opponents)
+    monkeypatch.setattr(matches, "_AT_ONCE", 1)
+    return SimpleNamespace(game=game, agent=SimpleNamespace(name="alphazero(4) #9"))
+
+
+def test_matches_end_when_their_time_is_over(unlabelled):
+    for seconds, games, played in [
+        (1000, 64, [8, 8, 8]),  # There are four openings.
+        (1000, 4, [4, 4, 4]),
+        (60, 64, [4, 4, 4]),  # 20 seconds for each.
+        (70, 64, [6, 4, 4]),
+        (0, 64, [2, 2, 2]),
+    ]:
+        notes = []
+        (section,) = matches.matches(
+            None, unlabelled, games, seconds, lambda *now, notes=notes: notes.append(now)
+        )
+        rows = [[cell.text for cell in row] for row in section.element.iter("tr")][1:]
+        assert [row[0] for row in rows] == ["uct(100)", "#1", "#5"]
+        assert [row[1:4] for row in rows] == [[str(n // 2), "0", str(n // 2)] for n in played]
+        assert [row[4].split()[0] for row in rows] == ["50%"] * 3
+        assert f"at most {games} games against each" in section.intro
+        assert f"{seconds} seconds for all matches" in section.intro
+        most = min(games, 8)
+        assert [now for now in notes if now[1] == 0] == [(row[0], 0, most) for row in rows]
+        assert max(now[1] for now in notes) <= max(played)
+
+
+def test_games_with_ground_truth_have_no_matches(unlabelled, tic_tac_toe):
+    for game in (tic_tac_toe, azjax.make("connect_four")):
+        unlabelled.game = game
+        assert matches.matches(None, unlabelled) == []

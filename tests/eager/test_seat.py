@@ -1,0 +1,192 @@
+"""The conditions of a proof for one seat, its steps, and the digests of its folders."""
+
+import itertools
+import pathlib
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import azjax
+from azjax.exact import deciding
+from azjax.exact import seat as seats
+from azjax.exact.exhaustive import Exploration
+from azjax.exact.overrides import OverrideTable, empty_table, table_path
+from azjax.exact.sampling import NO_ENDS
+from azjax.games.tic_tac_toe import from_board
+from azjax.networks import MLPConfig
+from azjax.players import Agent, Decision
+from azjax.players.overrides import Overrides, oriented_overrides
+from azjax.runs import presets
+from azjax.runs.config import Config, make_parts
+from azjax.runs.player import Player
+from azjax.search import PUCT
+from refusals import assert_refused
+
+SMOKE = presets.smoke(presets.get("default"))
+PARTS = make_parts(Config(network=MLPConfig(hidden=(4,), head_hidden=4), search=SMOKE.search))
+PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
+START = Exploration(0, 1, 1, NO_ENDS, None, False, False)
+EMPTY = empty_table(PARTS.game)
+
+
+def states_of(*boards):
+    states = [jax.device_get(from_board(board)) for board in boards]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def table_of(cell, action):
+    states = states_of(np.eye(9, dtype=int)[cell].tolist())
+    return OverrideTable(states, np.array([action], np.int32), np.zeros((1, 9), bool))
+
+
+def exploration(lost=0, sampled=False, breaks_symmetry=False):
+    ends = NO_ENDS._replace(moves=np.array([5, 5, lost]))
+    return START._replace(ends=ends, sampled=sampled, breaks_symmetry=breaks_symmetry)
+
+
+def test_a_proof_needs_all_games_in_all_copies_without_a_loss():
+    for faults in itertools.product([0, 1], [False, True], [False, True]):
+        proof = seats.SeatProof(exploration(*faults), pathlib.Path(), False, 0, 0.0, EMPTY)
+        assert (proof.lost, proof.is_proof) == (faults[0], not any(faults))
+
+
+ONCE, COMPARED, COPIES = "", "-compared", "-copies"
+STEPS = [  # Symmetric, exact, simulations, table, last round, result; steps, still symmetric.
+    (False, False, 0, EMPTY, True, {}, [ONCE], False),
+    (True, False, 0, EMPTY, True, {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, True, {"lost": 1}, [ONCE], True),
+    (True, False, 0, EMPTY, True, {"sampled": True}, [ONCE], True),
+    (True, True, 0, EMPTY, True, {}, [ONCE], True),
+    (True, True, 4, EMPTY, True, {}, [ONCE, COMPARED], True),
+    (True, True, 0, table_of(4, 0), True, {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, True, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
+    (True, False, 0, EMPTY, False, {"breaks_symmetry": True}, [ONCE, COMPARED], True),
+]
+
+
+def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
+    """In the last round all copies are explored if the player breaks symmetry."""
+    for name in ("make_agent", "override_agent", "make_act"):
+        monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
+    for symmetric, exact, simulations, table, is_last, result, steps, stays in STEPS:
+        explored = []
+
+        def explore(game, act, seat, folder, explored=explored, result=result, **settings):
+            assert (game, seat) == (PARTS.game, 1)
+            explored.append((folder, settings))
+            return [exploration(**result)]
+
+        monkeypatch.setattr(seats.exhaustive, "explore", explore)
+        network = PARTS.network._replace(symmetric=symmetric, exact=exact)
+        player = Player(PARTS._replace(network=network), PLAYER.params, 6)
+        path = table_path(tmp_path, 6, 1, simulations)
+        games = seats._Games(player, 1, simulations, path, seats.exhaustive.finish)
+        proof = games.explore(table, 99, is_last)
+        begin = f"6-second-{simulations}-99-" + "overrides-" * len(table.actions)
+        begin += seats._digest(player, table)
+        assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
+        settings = {
+            ONCE: {"most": 99, "symmetric": symmetric},
+            COMPARED: {"symmetric": True, "compare": True},
+            COPIES: {},
+        }
+        assert [given for _, given in explored] == [settings[step] for step in steps]
+        assert (proof.folder, proof.symmetric) == (explored[-1][0], stays)
+        assert proof.table is table and proof.lost == result.get("lost", 0)
+
+
+def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path, monkeypatch):
+    """Folders of other searches, seats and checkpoints belong to other players."""
+    names = ["6-first-0-overrides-old", "6-first-0-old", "6-first-8-overrides-old"]
+    names += ["6-second-0-overrides-old", "16-first-0-overrides-old"]
+    for name in names:
+        (tmp_path / "lines" / name).mkdir(parents=True)
+    for name in ("make_agent", "override_agent", "make_act"):
+        monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
+    monkeypatch.setattr(seats.exhaustive, "explore", lambda *given, **settings: [START])
+    path = table_path(tmp_path, 6, 0, 0)
+    games = seats._Games(PLAYER, 0, 0, path, seats.exhaustive.finish)
+    games.explore(table_of(4, 0), None, True)
+    assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
+
+
+def test_everything_that_determines_the_moves_is_in_the_digest():
+    def player(params=PLAYER.params, overrides=None, **parts):
+        return Player(PARTS._replace(**parts), params, 6, overrides=overrides)
+
+    row, network = np.zeros((1, 3), np.uint8), PARTS.network
+    players = [
+        PLAYER,
+        player({"kernel": np.zeros(3, np.float32)}),
+        player({"kernel": np.ones((3, 1), np.float32)}),
+        player(overrides=Overrides(row, np.array([1], np.uint8))),
+        player(overrides=Overrides(row, np.array([2], np.uint8))),
+        player(overrides=Overrides(row + 1, np.array([2], np.uint8))),
+        player(game=PARTS.game._replace(name="other")),
+        player(search=PUCT(num_simulations=7)),
+        player(network=network._replace(encoding="other")),
+        player(network=network._replace(symmetric=not network.symmetric)),
+    ]
+    tables = [EMPTY, table_of(4, 0), table_of(4, 1), table_of(3, 0)]
+    digests = [seats._digest(player, table) for player in players for table in tables]
+    assert len({*digests}) == len(players) * len(tables)
+    same = Player(PARTS, jax.tree.map(np.copy, PLAYER.params), 7)
+    assert seats._digest(same, tables[1]) == digests[1]
+
+
+def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
+    """Moves of the network are 0 here, and those of the search are the number of simulations."""
+    states = states_of([1, -1] + [0] * 7)
+    encoding = PARTS.network.encoding
+    overrides = oriented_overrides(PARTS.game, encoding, states, np.array([7]))
+    player = Player(PARTS, {}, 6, overrides=overrides)
+
+    def agent_of(move):
+        def act(params, key, states):
+            action = jnp.full(len(states.board), move)
+            return Decision(action, jax.nn.one_hot(action, 9))
+
+        return Agent("one", act)
+
+    monkeypatch.setattr(deciding, "network_agent", lambda *given: agent_of(0))
+    monkeypatch.setattr(
+        deciding, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
+    )
+    boards = states_of([1, -1] + [0] * 7, [0, 1] + [0] * 7)
+    for simulations in (0, 5):
+        act = deciding.make_agent(player, simulations).act
+        assert act(None, None, boards).action.tolist() == [7, simulations]
+
+
+def test_wrong_arguments_are_one_sentence(tmp_path):
+    def prove(*given, **settings):
+        return lambda: azjax.prove_seat(*given, **{"run_dir": tmp_path} | settings)
+
+    first, agent = (PLAYER, "first"), PLAYER.agent
+    assert_refused(
+        (prove(PLAYER, "frist"), "seat is 'frist': use 'first' or 'second'; did you mean"),
+        (prove(PLAYER, 0), "seat is 0: use 'first' or 'second'"),
+        (prove("tic_tac_toe", "first"), "player is 'tic_tac_toe', which is not of type Player"),
+        (prove(*first, simulations="8"), "simulations is '8', which is not of type"),
+        (prove(*first, simulations=-1), "simulations is -1: use 0 to 1000000"),
+        (prove(*first, most=100.5), "most is 100.5, which is not of type int"),
+        (prove(*first, most=15), "most is 15: use 16 or more"),
+        (prove(*first, rounds=-1), "rounds is -1: use 0 or more"),
+        (prove(*first, run_dir=None), "run_dir is None, and the player has none: name a folder"),
+        (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
+        (lambda: azjax.verify(agent), "player is Agent...which is not of type Player"),
+        (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
+        (lambda: azjax.verify(PLAYER, (-1,)), "simulations is -1: use 0 or more"),
+        (lambda: azjax.export(agent, "player.onnx"), "player is Agent...which is not of type"),
+        (lambda: azjax.make(None), "name is None, which is not of type str"),
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_nothing_is_proved_about_a_random_search(monkeypatch):
+    monkeypatch.setattr(PUCT, "is_deterministic", False)
+    player = Player(PARTS._replace(search=PUCT()), {}, 6)
+    said = "puct is a random search, so nothing can be proved about it: use `simulations=0`"
+    assert_refused((lambda: deciding.make_agent(player, 4), said))

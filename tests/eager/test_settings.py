@@ -1,0 +1,271 @@
+"""Settings have the right types and ranges, for all kinds of numbers."""
+
+import dataclasses
+import functools
+import json
+import re
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import games
+from azjax._settings import check, did_you_mean, find_kinds, flatten, from_dict, list_changes
+from azjax.cli import arena, export, options, parsing, play, seeds, specs, verify
+from azjax.games.square import observation_planes
+from azjax.networks import MLPConfig, make_network
+from azjax.runs import presets
+from azjax.runs.config import Config
+from azjax.runs.plan import Plan
+from azjax.runs.player import changed
+from azjax.search import PUCT
+from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
+from azjax.viz.live import live_data
+from experiments.benchmark import options as benchmark
+from experiments.lecture import __main__ as lecture
+from experiments.lecture.persistent import PersistentConfig
+from refusals import assert_refused
+
+
+def sections(cls, name=""):
+    """Yields every nested dataclass of settings, of all kinds, as `(name, class)`."""
+    yield name, cls
+    for field, hint in typing.get_type_hints(cls).items():
+        kinds = find_kinds(hint)
+        for inner in kinds.classes.values() if kinds else [hint]:
+            if dataclasses.is_dataclass(inner):
+                yield from sections(inner, f"{name}.{field}".lstrip("."))
+
+
+TOO_LARGE = {int: [2**40], float: [float("nan"), float("inf"), -float("inf"), 1e300]}
+PROGRAMS = [arena, play, verify, seeds, export, lecture, benchmark]
+
+
+def test_every_number_has_bounds():
+    rows = []
+    for section, cls in [*sections(Config), ("", Plan), ("persistent", PersistentConfig)]:
+        for field, hint in typing.get_type_hints(cls).items():
+            name = f"{section}.{field}".lstrip(".")
+            for value in TOO_LARGE.get(hint, []):
+                call = functools.partial(cls, **{field: value})
+                rows.append((call, re.compile(f"^{re.escape(f'{name} is {value}')}: use .*[0-9]")))
+    for program in PROGRAMS:
+        for setting in parsing._list_settings(program.Options):
+            kind, option = parsing._bare(setting.hint), parsing.spell(setting.name)
+            kind = parsing._bare(typing.get_args(kind)[0]) if typing.get_args(kind) else kind
+            for value in TOO_LARGE.get(kind, []):
+                words = [option, str(value)]
+                call = functools.partial(parsing.parse, program.Options, words, "program")
+                rows.append((call, re.compile(f"^{option} is {value}: use .*[0-9]")))
+    for hidden in ((8, 65_537), (8,) * 101):
+        call = functools.partial(MLPConfig, hidden=hidden)
+        rows.append((call, "use 1 to 100 widths, each 1 to 65536"))
+    assert len(rows) > 100
+    assert_refused(*rows)
+
+
+def test_numpy_numbers_become_python_numbers():
+    given = {"num_simulations": np.int64(8), "c_puct": np.float32(1), "dirichlet_fraction": 1}
+    given |= {"algorithm": np.str_("puct"), "dirichlet_alpha": np.array(2)}
+    expected = PUCT(num_simulations=8, c_puct=1.0, dirichlet_alpha=2.0, dirichlet_fraction=1.0)
+    for config in (PUCT(**given), from_dict(PUCT, given)):
+        assert config == expected and hash(config) == hash(expected)
+        assert json.dumps(dataclasses.asdict(config)) == json.dumps(dataclasses.asdict(expected))
+    widths = [MLPConfig(hidden=hidden) for hidden in (np.array([8, 4]), [np.int8(8), 4])]
+    assert widths == [MLPConfig(hidden=(8, 4))] * 2
+    assert type(widths[0].hidden[0]) is type(widths[1].hidden[0]) is int
+
+
+def test_other_types_are_refused():
+    numbers = [1.5, "8", True, None, np.float32(8)]
+    rows = [
+        *((PUCT, {"num_simulations": x}, f"search.num_simulations is {x!r},") for x in numbers[:4]),
+        (PUCT, {"num_simulations": np.arange(2)}, "search.num_simulations is [0, 1],", "type int"),
+        (PUCT, {"c_puct": np.bool_(1)}, "search.c_puct is True, which is not of type float"),
+        (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
+        (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
+        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use above 0"),
+        (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
+        (MLPConfig, {"hidden": ("8",)}, "network.hidden is '8', which is not of type int"),
+        (MLPConfig, {"hidden": jnp.arange(3)}, "network.hidden is Array"),
+        (Config, {"game": 3}, "game is 3, which is not of type str"),
+        (Config, {"search": "puct"}, "search is 'puct', ", "not of type Gumbel or PUCT or UCT"),
+        (Config, {"network": PUCT()}, "network is PUCT", "which is not of type Res"),
+        (Plan, {"report": 1}, "report is 1, which is not of type bool"),
+    ]
+    for make in (float, np.float32, jnp.float32):
+        for number in (-1.0, np.nan):
+            said = ("selfplay.temperature is ", ": use 0 or more")
+            rows.append((SelfPlayConfig, {"temperature": make(number)}, *said))
+        assert hash(SelfPlayConfig(temperature=make(0.5))) == hash(SelfPlayConfig(temperature=0.5))
+    assert_refused(*((functools.partial(cls, **one), *said) for cls, one, *said in rows))
+
+
+def test_traced_settings_are_not_checked():
+    def bonus(c_puct):
+        return dataclasses.replace(PUCT(), c_puct=c_puct).c_puct * 2
+
+    np.testing.assert_array_equal(jax.vmap(bonus)(jnp.array([-1.0, 2.0])), [-2, 4])
+
+
+# Kinds.
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    schedule: typing.Literal["constant"] = "constant"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cosine:
+    schedule: typing.Literal["cosine"] = "cosine"
+    decay_steps: int = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    kind: typing.Literal["adam"] = "adam"
+    epsilon: float = 1e-8
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD:
+    kind: typing.Literal["sgd"] = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = True
+    its_rate: Cosine | Constant = dataclasses.field(default_factory=Cosine)
+
+
+@dataclasses.dataclass(frozen=True)
+class Learning:
+    optimizer: SGD | Adam = dataclasses.field(default_factory=SGD)
+    steps: int = 1
+
+    def __post_init__(self):
+        check("learning", self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    learning: Learning = dataclasses.field(default_factory=Learning)
+
+
+def nested(optimizer):
+    return Nested(Learning(optimizer))
+
+
+def test_the_tag_chooses_the_kind_at_any_depth():
+    rows = [
+        ({}, SGD()),
+        ({"momentum": 0.5}, SGD(momentum=0.5)),  # Without a tag: the first kind.
+        ({"kind": "adam", "epsilon": 1.0}, Adam(epsilon=1.0)),
+        ({"kind": "sgd", "its_rate": {"decay_steps": 3}}, SGD(its_rate=Cosine(decay_steps=3))),
+        ({"its_rate": {"schedule": "constant"}}, SGD(its_rate=Constant())),
+        ({"kind": np.str_("adam")}, Adam()),
+    ]
+    for content, expected in rows:
+        found = from_dict(Nested, {"learning": {"optimizer": content}})
+        assert found == nested(expected)
+        assert from_dict(Nested, json.loads(json.dumps(dataclasses.asdict(found)))) == found
+    assert from_dict(Adam | SGD, {"kind": "sgd"}) == SGD() and from_dict(Adam | SGD, {}) == Adam()
+
+
+def test_a_command_line_chooses_the_kind_at_any_depth():
+    preset, of = SGD(momentum=0.5), "--learning.optimizer"
+    changed = functools.partial(dataclasses.replace, preset)
+
+    def parse(arguments):
+        return parsing.fill(nested(preset), parsing.read(arguments.split()), "program")
+
+    rows = [
+        ("", preset),
+        (f"{of}.kind adam", Adam()),
+        (f"{of}.kind adam {of}.epsilon 1", Adam(epsilon=1.0)),
+        (f"{of}.no-nesterov", changed(nesterov=False)),
+        (f"{of}.its-rate.schedule constant", changed(its_rate=Constant())),
+        (f"{of}.its_rate.decay_steps=3", changed(its_rate=Cosine(decay_steps=3))),
+    ]
+    assert [(words, parse(words)) for words, _ in rows] == [(w, nested(e)) for w, e in rows]
+    assert parse("--learning.steps -2 --learning.steps 3").learning.steps == 3
+    wrong = [
+        (f"{of}.kind lion", f"{of}.kind is 'lion': use 'sgd' or 'adam'"),
+        (f"{of}.epsilon 1", f"{of}.epsilon is a setting of adam, and {of}.kind is sgd: leave"),
+        (f"{of}.kind adam {of}.no-nesterov", f"{of}.nesterov is a setting of sgd, and {of}.kind "),
+        (f"{of}.kind adam {of}.its-rate.schedule cosine", f"{of}.its-rate is a setting of sgd,"),
+        (
+            f"{of}.its-rate.schedule constant {of}.its-rate.decay-steps 1",
+            f"{of}.its-rate.decay-steps is a setting of cosine, and {of}",
+        ),
+        (f"{of}.epsilom 1", f"unknown option {of}.epsilom: ", "lists what is allowed"),
+        ("--learning.steps 1 2", "'2' follows no option that takes it: "),
+        (f"{of}.nesterov no", "'no' follows no option that takes it: "),
+        ("--learning.steps", "--learning.steps has no value: add one, or leave it out"),
+        ("--learning.steps 1.5", "--learning.steps is '1.5': use an integer"),
+        (f"{of}.momentum much", f"{of}.momentum is 'much': use a number"),
+        ("more", "'more' follows no option that takes it: "),
+    ]
+    assert_refused(*((functools.partial(parse, words), *said) for words, *said in wrong))
+
+
+def test_unknown_kinds_and_settings_of_other_kinds_are_refused():
+    def read(content):
+        return lambda: from_dict(Nested, {"learning": {"optimizer": content}})
+
+    rows = [
+        ({"kind": "lion"}, "learning.optimizer.kind is 'lion': use 'sgd' or 'adam'"),
+        ({"kind": 3}, "learning.optimizer.kind is 3: use 'sgd' or 'adam'"),
+        ({"kind": ["sgd"]}, "learning.optimizer.kind is ['sgd']: use 'sgd' or 'adam'"),
+        ({"beta": 3}, "unknown setting 'learning.optimizer.beta': use one of kind, momentum"),
+        (
+            {"epsilon": 3},
+            "learning.optimizer.epsilon is a setting of adam, and learning.optimizer.kind is sgd: "
+            "leave it out, or choose learning.optimizer.kind adam",
+        ),
+        ({"its_rate": 3}, "learning.optimizer.its_rate is 3, not an object"),
+        (3, "learning.optimizer is 3, not an object"),
+    ]
+    assert_refused(*((read(content), said) for content, said in rows))
+
+
+def test_settings_of_kinds_are_listed_and_compared():
+    old, new = nested(SGD(momentum=0.5)), nested(Adam())
+    assert flatten(old)[:4] == [
+        ("learning.optimizer.kind", "sgd"),
+        ("learning.optimizer.momentum", 0.5),
+        ("learning.optimizer.nesterov", True),
+        ("learning.optimizer.its_rate.schedule", "cosine"),
+    ]
+    assert list_changes(old, old) == []
+    assert list_changes(old, nested(SGD())) == [("learning.optimizer.momentum", 0.5, 0.9)]
+    changes = list_changes(old, new)
+    assert changes[1] == ("learning.optimizer.momentum", 0.5, None)
+    assert list_changes(new, old)[1] == ("learning.optimizer.epsilon", 1e-8, None)
+
+
+# Misspelled names.
+
+NEARLY = {
+    "connect_four": lambda: games.make("conect_four"),
+    "othello": lambda: games.make("othelo:6"),
+    "hex_swap": lambda: games.make("Hex-Swap"),
+    "chess": lambda: games.make("pgx:ches"),
+    "enumerable": lambda: presets.get("enumerabel"),
+    "learning_rate": lambda: from_dict(Config, {"learner": {"leanring_rate": 1.0}}),
+    "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
+    "sgd": lambda: LearnerConfig(optimizer="SGD"),  # pyright: ignore
+    "num_simulations": lambda: changed(PUCT(), simulations=3),
+    "relative": lambda: make_network(MLPConfig(encoding="relatve"), games.make("tic_tac_toe")),
+    "absolute": lambda: observation_planes(jnp.zeros(1), jnp.int8(0), (1, 1), "absolut"),
+    "alphabeta": lambda: specs.parse("alpha-beta:3"),
+    "rollout": lambda: live_data(games.make("tic_tac_toe"), PUCT(), evaluator="rolout"),
+    "--learner.learning-rate": lambda: options.parse(["--learner.leanring-rate", "1"]),
+    "adam": lambda: options.parse(["--learner.optimizer", "adm"]),
+}
+
+
+def test_errors_suggest_similar_names():
+    assert_refused(*((call, f"; did you mean {name}?") for name, call in NEARLY.items()))
+    assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
+    assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""

@@ -1,0 +1,124 @@
+"""What `azjax train` and `azjax verify` refuse before they compile anything, and their help."""
+
+import pytest
+
+from azjax import program, runs
+from azjax.cli import arena, explain, options, play, report, train, verify
+from azjax.runs import checkpoint
+from refusals import assert_refused, check_program
+from trained import files
+
+TRAIN = [
+    ("--game chess", "unknown game 'chess'", "tic_tac_toe, connect_four"),
+    ("--preset tiny", "unknown preset 'tiny'", "default, paper, mlp, connect_four"),
+    ("--until maybe", "--until is 'maybe': use 'auto' or 'perfect' or"),
+    ("--frobnicate 3", "--frobnicate", "--help"),
+    ("--learner.batchsize 3", "--learner.batchsize", "; did you mean --learner.batch-size?"),
+    ("train", "train", "--help"),
+    ("--learner.batch-size many", "--learner.batch-size is 'many': use an integer"),
+    ("--learner.l2 much", "--learner.l2 is 'much': use a number"),
+    ("--learner.l2 -1", "learner.l2 is -1.0", "use 0 or more"),
+    ("--max-iterations 0", "--max-iterations is 0", ": use "),
+    ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
+    ("--smoke=3", "'3' follows no option that takes it: "),
+    ("--run-dir", "--run-dir has no value: add one"),
+    ("--learner.batch-size", "--learner.batch-size has no value: add one"),
+    ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
+    ("--selfplay.games 1001", "selfplay.games is 1001", "such as 1008"),
+    ("--replay.shards 3", "replay.shards is 3", "the number of devices, 8", "use 8 or a multiple"),
+    ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
+    ("--replay.capacity 1000", "replay.capacity is 1000", "use at least 8192"),
+    ("--game connect_four --until perfect", "connect_four", "--until never"),
+    ("--resume", "--resume", "add --run-dir"),
+    ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
+    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another --run-dir"),
+    ("--smoke --run-dir dangling", "dangling is a broken link to nothing: ", "another --run-dir"),
+]
+VERIFY = [
+    ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
+    ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
+    ("--simulations 32 -1", "--simulations is -1", "use 0 to 1000000"),
+    ("--lines both", "--lines is 'both': use 'first' or 'second'"),
+    ("--simulations many", "--simulations is 'many': use an integer"),
+    ("--lines first --until perfect", "--until is for all positions", "leave one of them out"),
+    ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
+    ("--lines first --most 3", "--most is 3", "use 16 or more"),
+    ("--most 999", "--most is a setting of --lines: add --lines first"),
+    ("--repair 9", "--repair is a setting of --lines: add --lines first"),
+    ("--lines first --repair 9 --most 99", "--repair explores all games: leave --most out"),
+    ("--until never", "'never'", "'perfect'", "'unbeatable'"),
+]
+
+
+def test_train_and_verify_refuse_bad_options(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(program, "_compile", None)
+    (tmp_path / "dangling").symlink_to("nothing")
+    before = files(tmp_path)
+    check_program(train.main, TRAIN, capfd)
+    check_program(verify.main, VERIFY, capfd)
+    for each in (verify, report, explain):
+        of_game = [("", "runs/ has no trained player", ": train one", "with --run-dir")]
+        check_program(each.main, of_game, capfd)
+    assert files(tmp_path) == before
+
+
+def refuse_to_compile(*arguments):
+    raise ValueError("refused while compiling")
+
+
+def test_an_unusable_run_directory_is_refused(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "folder" / "notes").mkdir(parents=True)
+    before, used = files(tmp_path), "exists already and is not a run directory"
+    rows = [
+        *[("dangling", "is a broken link to nothing: "), ("loop", "is a broken link to loop: ")],
+        *((name, used) for name in ("link", "folder", ".", "deep/..", "/")),
+        ("dangling/run", "dangling/run cannot be created ("),
+        ("file/deep/run", "cannot be created (Not a directory): "),
+        *((f"deep/{name}", "File name too") for name in ("deep/" * 800 + "run", 254 * "x")),
+        ("/proc/run", "/proc/run cannot be created ("),
+    ]
+    calls = [(lambda path=path: runs.check_free(path), path, said) for path, said in rows]
+    assert_refused(*calls, error=checkpoint.CheckpointError)
+
+    monkeypatch.setattr(program, "_compile", refuse_to_compile)
+    check_program(train.main, [("--smoke --run-dir some/deep/run", "refused while com")], capfd)
+    assert files(tmp_path) == before
+
+
+def test_runs_are_numbered(tmp_path, monkeypatch):
+    """A dangling link keeps its number."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
+    names = [
+        ([], "runs/tic_tac_toe-default"),
+        (["--game", "connect_four:4x5"], "runs/connect_four-4x5-enumerable"),
+        (["--game", "connect_four"], "runs/connect_four"),
+        (["--preset", "mlp"], "runs/tic_tac_toe-mlp"),
+    ]
+    for arguments, name in names:
+        parsed = options.parse(arguments)
+        assert str(program.name_runs(parsed.config, parsed.plan)) == name
+    assert str(runs.first_free("runs/tic_tac_toe-default")) == "runs/tic_tac_toe-default-2"
+
+
+def test_help_is_as_wide_as_the_terminal_and_lists_the_settings(monkeypatch, capfd):
+    settings = "--learner.batch-size --selfplay.games --max-iterations --network.width"
+    listed = {train: settings.split(), verify: ["--simulations"]}
+    for each in (train, verify, report, explain, play, arena):
+        for columns in (50, 200) if each is verify else (50,):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            with pytest.raises(SystemExit) as stop:
+                each.main(["--help"])
+            out, err = capfd.readouterr()
+            assert (stop.value.code, err) == (0, "")
+            assert max(map(len, out.splitlines())) <= columns
+            assert all(option in out for option in listed.get(each, ()))
+            said = "Default: the game of the run. A custom game must always be named."
+            assert columns == 50 or said in out

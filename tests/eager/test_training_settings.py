@@ -1,0 +1,200 @@
+"""Settings and parts of training that do not work, and choices by platform."""
+
+import dataclasses
+import functools
+import re
+import types
+
+import jax
+import numpy as np
+import optax
+
+from azjax import training
+from azjax.games import make
+from azjax.networks import MLPConfig, base, make_network
+from azjax.runs import presets
+from azjax.runs.config import Config, make_parts
+from azjax.training.learner import LearnerConfig, make_learner
+from azjax.training.loss import check_losses
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.replay import ReplayConfig, make_replay
+from azjax.training.selfplay import group_size
+from azjax.training.targets import TargetConfig
+from refusals import assert_refused
+from small import NAMES
+
+CONFIG = Config(
+    network=MLPConfig(hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=64, unroll_length=8),
+    replay=ReplayConfig(capacity=1024, shards=8),
+    learner=LearnerConfig(batch_size=16, steps=3),
+)
+OUT_OF_RANGE = {
+    (SelfPlayConfig, "selfplay"): [
+        *[("games", 0, "1 or more"), ("games_at_once", -1, "0 or more")],
+        *[("unroll_length", -1, "1 to 1000000"), ("opening_plies", -1, "0 to 1000000")],
+        *[("temperature", -1.0, "0 or more"), ("temperature_plies", -1, "0 or more")],
+        *[("opening_share", 1.5, "0 to 1"), ("archive_share", -0.5, "0 to 1")],
+        ("archive", -1, "0 or more"),
+    ],
+    (ReplayConfig, "replay"): [("capacity", 0, "1 or more"), ("shards", 0, "1 to 65536")],
+    (TargetConfig, "targets"): [("outcome_weight", 1.1, "0 to 1"), ("td_lambda", -0.1, "0 to 1")],
+    (LearnerConfig, "learner"): [
+        *[("batch_size", 0, "1 or more"), ("steps", 0, "1 or more"), ("l2", -1.0, "0 or more")],
+        *[("learning_rate", 0.0, "above 0"), ("warmup_steps", -1, "0 or more")],
+        *[("ema_decay", 1.0, "0 up to, not including, 1"), ("optimizer", "rms", "'adam' or 'sgd'")],
+    ],
+}
+
+
+def test_settings_out_of_range_are_rejected():
+    assert_refused(
+        *(
+            (functools.partial(kind, **{name: value}), f"{section}.{name} is {value!r}: use {said}")
+            for (kind, section), cases in OUT_OF_RANGE.items()
+            for name, value, said in cases
+        )
+    )
+
+
+def with_setting(config, name, value):
+    section, field = name.split(".")
+    changed = dataclasses.replace(getattr(config, section), **{field: value})
+    return dataclasses.replace(config, **{section: changed})
+
+
+def check(config, num_devices=1):
+    training.check_parts(make_parts(config), num_devices)
+
+
+def test_contradictory_settings_are_rejected_with_one_that_works():
+    sound = dataclasses.replace(
+        CONFIG,
+        selfplay=SelfPlayConfig(games=24, unroll_length=4),
+        replay=ReplayConfig(capacity=960, shards=4),
+        learner=LearnerConfig(batch_size=24),
+    )
+    check(sound)
+    cases = [
+        *[("replay.shards", 4, 3), ("replay.shards", 1, 2), ("replay.capacity", 95, 1)],
+        *[("selfplay.games", 18, 1), ("selfplay.games", 2, 1), ("learner.batch_size", 14, 2)],
+    ]
+    for name, value, num_devices in cases:
+        message = refusal(with_setting(sound, name, value), num_devices)
+        assert message.startswith(f"{name} is {value}, ")
+        advice = int(re.findall(r"\d+", message)[-1])
+        assert advice != value
+        check(with_setting(sound, name, advice), num_devices)
+
+
+def refusal(config, num_devices):
+    """Returns the message, or an empty one for settings that work."""
+    try:
+        check(config, num_devices)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def functions_of_a_mesh(parts, mesh):
+    return [
+        lambda: training.make_iteration(parts, mesh),
+        lambda: training.make_play(parts, mesh),
+        lambda: training.make_state(parts, jax.random.key(0), mesh),
+        lambda: training.abstract_state(parts, mesh),
+    ]
+
+
+def test_contradictions_are_rejected_by_every_function():
+    mesh, cases = training.make_mesh(), []
+    state = training.abstract_state(make_parts(CONFIG), mesh)
+    for name, value, fragment in [
+        ("learner.batch_size", 30, "learner.batch_size is 30, "),  # Its shards would draw 24.
+        ("learner.batch_size", 4, "batch...4"),
+        ("replay.capacity", 511, "replay.capacity is 511, "),
+    ]:
+        parts = make_parts(with_setting(CONFIG, name, value))
+        calls = functions_of_a_mesh(parts, mesh)
+        calls.append(functools.partial(training.init, parts, jax.random.key(0)))
+        calls.append(functools.partial(training.iteration, parts, state))
+        cases += [(call, fragment) for call in calls]
+    three = training.make_mesh(jax.devices()[:3])
+    for call in functions_of_a_mesh(make_parts(CONFIG), three):
+        cases.append((call, "replay.shards is 8, not a multiple of"))
+    most = SelfPlayConfig(games=10**9, unroll_length=8), ReplayConfig(capacity=10**9)
+    cases += [
+        (lambda: check(Config(selfplay=most[0], replay=most[1])), "is 8, ...use at most 1"),
+        (lambda: make_parts(Config(game="chess")), "unknown game 'chess': use one of tic"),
+        (lambda: presets.get("best"), "unknown preset 'best': use one of default, paper"),
+    ]
+    assert_refused(*cases)
+
+
+def test_what_are_no_parts_is_rejected():
+    parts, small = make_parts(CONFIG), ReplayConfig(capacity=20, shards=2)
+    swap, adam = parts._replace, optax.adam(1.0)
+    state = parts.game.init()
+    half = parts.game._replace(
+        init=lambda: (state, np.float16(0.5)),
+        observe=lambda state, encoding: parts.game.observe(state[0], encoding),
+    )
+    kept = dataclasses.replace(CONFIG.selfplay, archive=8)
+    assert_refused(
+        (lambda: training.check_parts(swap(learner=3)), "parts.learner is of type int: use a Le"),
+        (lambda: training.check_parts(swap(game=half, selfplay=kept)), "float16 cannot be looked"),
+        (lambda: make_replay(small, 24), "replay.capacity is 20, less than ... 24: ...least 24"),
+        (lambda: make_replay(small, 3).init(None, 2), "batch of 3 ... 2 shards: use a multiple"),
+        (lambda: make_learner(parts.network, adam, steps=0), "steps is 0: use a whole number"),
+        (lambda: make_learner(parts.network, adam, ema_decay=1.0), "ema_decay is 1.0: use 0 up"),
+        (lambda: make_learner(parts.network, 0.1), "the optimizer is of type float: use one of"),
+        (lambda: make_learner(3, adam), "the network is of type int: use a Network"),
+        (lambda: check_losses(np.float32(1)), "the loss returns float32[]: return a pair"),
+        (lambda: check_losses((1, {})), "the total of the loss is "),
+        (lambda: check_losses((1.0, {"l": np.ones(2)})), "the l of the loss is ", "float32 []"),
+    )
+
+
+def test_every_preset_works_on_two_devices():
+    """Each for another game."""
+    assert Config() == presets.get("default")
+    for number, name in enumerate(presets.PRESETS):
+        config = dataclasses.replace(presets.get(name), game=NAMES[number % len(NAMES)])
+        check(config, 2)
+        check(presets.smoke(config), 2)
+
+
+def test_groups_are_as_large_as_the_number_of_games_allows():
+    for count, at_once, expected in [
+        *[(1024, 256, 256), (1024, 2000, 1024), (96, 64, 48), (24, 7, 6), (100, 0, 100)],
+        *[(1031, 256, 1031), (2 * 1031, 256, 2 * 1031)],  # Primes: groups would have 1 or 2 games.
+    ]:
+        assert group_size(SelfPlayConfig(games_at_once=at_once), count) == expected
+
+
+def test_choices_depend_on_the_platform(monkeypatch):
+    for platform, asked, expected in [
+        *((platform, 0, 0) for platform in ("cuda", "gpu", "rocm", "tpu")),
+        *((None, 0, 256), ("cpu", 0, 256), ("cpu", 64, 64), ("tpu", 64, 64)),
+    ]:
+        selfplay = dataclasses.replace(CONFIG.selfplay, games_at_once=asked)
+        parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay), platform=platform)
+        assert parts.selfplay == dataclasses.replace(selfplay, games_at_once=expected)
+    on_cpu = {"xla_backend_optimization_level": 1}
+    assert training.compiler_options() == training.compiler_options(platform="cpu") == on_cpu
+    assert training.compiler_options(often=False) == {"xla_backend_optimization_level": 0}
+    assert all(training.compiler_options(platform=name) == {} for name in ("gpu", "cuda", "tpu"))
+    unknown, game = functools.partial(make_parts, CONFIG, platform="metal"), make("tic_tac_toe")
+    network = functools.partial(make_network, CONFIG.network, game, "metal")
+    said = "platform is 'metal': use one of cpu, gpu, cuda, "
+    assert_refused((unknown, said), (network, said))
+    for capability, has_bfloat16 in [
+        *(("7.5", False), ("8.0", True), ("12.0", True), ("gfx90a", True), (None, True)),
+    ]:
+        about = {} if capability is None else {"compute_capability": capability}
+        device = types.SimpleNamespace(platform="gpu", **about)
+        monkeypatch.setattr(jax, "devices", lambda d=device: [types.SimpleNamespace(), d])
+        for convolves in (False, True):
+            chosen = base.choose_dtype("auto", "cuda", convolves)
+            assert chosen == ("bfloat16" if has_bfloat16 else "float32")
+            assert base.choose_dtype("auto", "tpu", convolves) == "bfloat16"
+            assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"

@@ -1,0 +1,95 @@
+"""Players with random weights of every kind of network, for tests of exported files."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import azjax as az
+from azjax import games
+from azjax.networks import MLPConfig, ResNetConfig
+from azjax.networks.quantized import VALUES, make_quantized
+from azjax.search import PUCT
+from small import conv
+
+SYMMETRIC = {"symmetric": True, "head_hidden": 16}
+NETWORKS = {
+    "mlp": MLPConfig(hidden=(16, 8), head_hidden=8),
+    "quantized": None,
+    "batch norm": conv(width=4, head_hidden=8),
+    "symmetric mlp": MLPConfig(hidden=(16, 8), **SYMMETRIC),
+    "dense": ResNetConfig(width=16, blocks=2, head_hidden=8),
+    "symmetric": ResNetConfig(width=16, **SYMMETRIC),
+    "convolutions": ResNetConfig(layers="conv", width=4, head_hidden=8),
+}
+
+
+def random_weights(variables):
+    """Draws all weights again, so that none is zero."""
+
+    random = np.random.default_rng(0)
+
+    def draw(path, leaf):
+        drawn = np.float32(leaf + 0.3 * random.normal(size=leaf.shape))
+        return abs(drawn) if "var" in str(path) else drawn
+
+    return jax.tree_util.tree_map_with_path(draw, variables)
+
+
+def quantized(game):
+    """A symmetric network of few small integers, so that many logits are equal."""
+    random = np.random.default_rng(0)
+
+    def dense(inputs, outputs):
+        kernel = random.integers(-1, 2, (inputs, outputs), np.int8)
+        bias = random.integers(-2, 3, outputs).astype(np.int32)
+        return {"kernel": kernel, "bias": bias, "shift": np.full(outputs, 1, np.uint8)}
+
+    params = {"Dense_0": dense(18, 2), "policy_hidden": dense(16, 2), "value_hidden": dense(16, 2)}
+    params["policy"] = dense(2, 9) | {"shift": np.uint8(0), "scale": np.float32(2**-6)}
+    params["policy"]["bias"][:] = 0
+    table = np.linspace(-1, 1, 2 * VALUES + 1).astype(np.float32)
+    params["value"] = dense(2, 1) | {"shift": np.uint8(0), "table": table}
+    return make_quantized(game, {"params": params}, "relative", symmetric=True)
+
+
+@functools.cache
+def make_player(name="mlp", search=None):
+    config = az.Config(network=NETWORKS[name] or MLPConfig(), search=search or PUCT())
+    game = games.make(config.game)
+    network = quantized(game) if name == "quantized" else az.make_network(config.network, game)
+    variables = network.init(jax.random.key(0))
+    variables = variables if name == "quantized" else random_weights(variables)
+    return az.Player(az.make_parts(config, game, network), network.fold(variables))
+
+
+def read(path):
+    return jax.export.deserialize(path.read_bytes())
+
+
+def assert_close(arrays, wanted):
+    for array, expected in zip(arrays, wanted, strict=True):
+        np.testing.assert_allclose(array, expected, atol=1e-5)
+
+
+def assert_onnx(name, states, folder):
+    """Checks that an ONNX file computes the network of a player."""
+    runtime = pytest.importorskip("onnxruntime")
+    player = make_player(name)
+    planes = np.asarray(jax.vmap(lambda state: player.game.observe(state, "relative"))(states))
+    expected = jax.device_get(player.parts.network.infer(player.params, planes))
+    for size in (len(planes), None) if name == "quantized" else (None,):
+        path = az.export(player, folder / "player.onnx", batch_size=size)
+        session = runtime.InferenceSession(path)
+        (given,) = session.get_inputs()
+        assert (given.name, given.shape) == ("planes", [size or "b", 3, 3, 2])
+        outputs = session.run(None, {"planes": planes})
+        if name == "quantized":
+            assert [x.tobytes() for x in outputs] == [x.tobytes() for x in expected]
+        else:
+            assert_close(outputs, expected)
+        about = session.get_modelmeta().custom_metadata_map
+        assert about == {"game": "tic_tac_toe", "encoding": "relative", "iteration": "0"}
+    empty = session.run(None, {"planes": planes[:0]})
+    assert [output.shape for output in empty] == [(0, 9), (0,)]

@@ -1,0 +1,260 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { newRoot } from "./dom.js";
+import { dataOf, solve } from "./data.js";
+import { COMPONENTS } from "../../azjax/viz/js/main.js";
+import { openGame } from "../../azjax/viz/js/games.js";
+import { openNetworks, opinionOf } from "../../azjax/viz/js/network.js";
+import { exactEvaluator } from "../../azjax/viz/js/evaluators.js";
+import { review, reviewByTable } from "../../azjax/viz/js/review.js";
+import { Place } from "../../azjax/viz/js/place.js";
+
+const SOLVED = solve("tic_tac_toe");
+const DATA = dataOf("tic_tac_toe", SOLVED);
+const GAME = openGame(DATA);
+const NETWORKS = openNetworks(DATA, GAME);
+const FOUR = dataOf("connect_four");
+
+/** Draws a component; returns its root and the place of the page. */
+function mount(kind, data = DATA, change = {}) {
+  const [root, place] = [newRoot(), new Place()];
+  COMPONENTS[kind](root, { ...data, ...change }, place);
+  return { root, place };
+}
+
+const at = (text) => GAME.read(text);
+const texts = (root, query) => root.all(query).map((part) => part.textContent);
+const cellOf = (name) => "abc".indexOf(name[0]) + 3 * (Number(name[1]) - 1);
+const later = () => new Promise((done) => setTimeout(done, 1));
+
+test("the page's components share networks and tables", () => {
+  assert.equal(openNetworks({ ...DATA }, openGame({ ...DATA })), NETWORKS);
+  assert.equal(openNetworks({ game: "tic_tac_toe" }, GAME).length, 0);
+});
+
+test("all games against the network are counted as if they were played one by one", () => {
+  const count = (network, position, seat) => {
+    if (position.over) return { null: [0, 1, 0], [seat]: [1, 0, 0], [1 - seat]: [0, 0, 1] }[GAME.winner(position)];
+    const moves = position.player === seat ? [opinionOf(network, GAME, position).move] : GAME.legal(position);
+    const below = moves.map((action) => count(network, GAME.step(position, action), seat));
+    return [0, 1, 2].map((i) => below.reduce((sum, each) => sum + each[i], 0));
+  };
+  for (const seat of [0, 1]) {
+    const { root, place } = mount("proof");
+    root.press(`seat-${seat}`);
+    place.set({ iteration: 3 });
+    const [won, drawn, lost] = count(NETWORKS[0], GAME.init(), seat);
+    const [claim] = texts(root, "[data-claim]");
+    assert.match(claim, new RegExp(`there are ${won + drawn + lost} games. The network of iteration 3 wins ${won}, draws ${drawn} and loses ${lost} of them.${lost ? "$" : " It never loses."}`));
+    while (!root.querySelector(".az-proof-end")) {
+      const here = at(root.dataset.board);
+      for (const action of GAME.legal(here)) {
+        const row = root.querySelector(`[data-button='reply-${action}']`).parentNode.parentNode;
+        assert.deepEqual(texts(row, "[data-kind]").map(Number), count(NETWORKS[0], GAME.step(here, action), seat));
+      }
+      root.press(`reply-${GAME.legal(here).at(-1)}`);
+      assert.equal(place.get("board"), root.dataset.board);
+    }
+    root.press("step-0");
+    assert.equal(root.dataset.board.replaceAll(".", "").length, 1 - seat);
+  }
+});
+
+test("a game is played against the network, counted and reviewed by the table", async () => {
+  const { root, place } = mount("play");
+  root.press("play-O");
+  assert.equal(root.dataset.you, "O");
+  while (root.dataset.result === undefined) {
+    await later();
+    const here = at(root.dataset.board);
+    if (here.over) break;
+    if (here.player === 0) continue;
+    const before = root.dataset.board;
+    root.querySelector(`[data-cell='${before.search(/[XO]/)}']`).click(); // Taken.
+    assert.equal(root.dataset.board, before);
+    root.querySelector(`[data-cell='${SOLVED.get(before).best[0]}']`).click();
+  }
+  const winner = GAME.winner(at(root.dataset.board));
+  const [result, tally] = { null: ["draw", "drawn"], 0: ["loss", "lost"], 1: ["win", "won"] }[winner];
+  assert.equal(root.dataset.result, result);
+  assert.deepEqual(texts(root, `[data-tally='${tally}']`), ["1"]);
+  const rows = root.all("li[data-before]");
+  assert.equal(rows.length, 9 - root.dataset.board.replaceAll(/[XO]/g, "").length);
+  let position = GAME.init();
+  for (const [i, row] of rows.entries()) {
+    const values = [row.dataset.before, row.dataset.after].map(Number);
+    root.press(`look-${i}`);
+    assert.equal(place.get("board"), position.text);
+    const next = GAME.step(position, cellOf(/: (\w\d)\./.exec(row.textContent)[1]));
+    assert.deepEqual(values, [SOLVED.get(position.text).value, 0 - SOLVED.get(next.text).value]);
+    position = next;
+  }
+  root.press("undo");
+  assert.equal(root.dataset.result, undefined);
+  assert.equal(at(root.dataset.board).player, 1);
+  while (root.dataset.result === undefined) {
+    if (at(root.dataset.board).player === 1) root.querySelector(`[data-cell='${SOLVED.get(root.dataset.board).best[0]}']`).click();
+    await later();
+  }
+  assert.equal(root.all("[data-tally]").reduce((sum, cell) => sum + Number(cell.textContent), 0), 1); // The same game ends again.
+  root.press("new");
+  await later();
+  assert.equal(root.dataset.board.replaceAll(".", ""), "X");
+});
+
+test("the policy and perfect play are shown on demand, and a game continues from the shared position", () => {
+  const { root, place } = mount("play");
+  const { policy, value } = opinionOf(NETWORKS[1], GAME, GAME.init());
+  assert.equal(root.querySelector("[data-value]"), null);
+  root.press("thoughts");
+  assert.equal(Number(root.querySelector("[data-value]").dataset.value), value);
+  assert.deepEqual(texts(root, "text"), policy.map((p) => (p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`)));
+  root.press("truth");
+  assert.equal(root.querySelector("[data-truth]").dataset.truth, "0");
+  place.set({ board: "XO..X...." });
+  assert.match(root.querySelector("[data-button='there']").textContent, /shared position/);
+  root.press("there");
+  assert.deepEqual([root.dataset.board, root.dataset.you], ["XO..X....", "O"]);
+  assert.equal(root.all(".az-mark").length, SOLVED.get("XO..X....").best.length);
+});
+
+test("each network's output is shown, and a blunder that a search corrects", () => {
+  const { root, place } = mount("training");
+  place.set({ board: "....X...." });
+  for (const action of [0, 8]) {
+    const shares = root.all("[data-share]").filter((_, i) => Math.floor(i / 2) === GAME.legal(at("....X....")).indexOf(action));
+    assert.deepEqual(shares.map((cell) => Number(cell.dataset.share)), NETWORKS.map((network) => opinionOf(network, GAME, at("....X....")).policy[action]));
+  }
+  for (const [i, network] of NETWORKS.entries()) {
+    const column = root.all("[data-share]").filter((_, k) => k % 2 === i);
+    const framed = column.filter((cell) => cell.getAttribute("class").includes("az-share-best"));
+    assert.deepEqual(framed.map((cell) => cell.dataset.share), [String(Math.max(...opinionOf(network, GAME, at("....X....")).policy))]);
+  }
+  assert.deepEqual(root.all("[data-value]").map((cell) => Number(cell.dataset.value)), NETWORKS.map((network) => network.evaluate(at("....X....")).value));
+  const isBlunder = ({ position, best }) => !position.over && !best.includes(opinionOf(NETWORKS[1], GAME, position).move);
+  const blunders = [...SOLVED.values()].filter(isBlunder);
+  assert.match(root.textContent, new RegExp(`is a blunder in ${blunders.length.toLocaleString("en")} positions`));
+  for (let i = 0; i < 6; i++) {
+    root.press("blunder");
+    assert.ok(isBlunder(SOLVED.get(place.get("board"))));
+    const explored = mount("explorer", DATA, { start: place.get("board"), settings: { ...DATA.settings, iteration: 7 } });
+    explored.place.set({ t: place.get("t") });
+    const played = explored.root.querySelector(".az-played");
+    assert.ok(SOLVED.get(place.get("board")).best.includes(Number(played.querySelector("[data-action]").dataset.action)));
+  }
+});
+
+test("the editor shows the planes of a position and the network's output, or why there is none", () => {
+  const { root, place } = mount("encoding");
+  const click = (cell) => root.querySelector(`[data-cell='${cell}']`).click();
+  const planes = () => Object.fromEntries(root.all("[data-plane]").map((part) => [part.dataset.plane, part.dataset.values]));
+  click(0);
+  click(4);
+  click(8);
+  assert.equal(place.get("board"), "X...O...X");
+  const stones = { X: "100000001", O: "000010000" };
+  assert.deepEqual(planes(), { "absolute-0": stones.X, "absolute-1": stones.O, "absolute-2": "000000000", "relative-0": stones.O, "relative-1": stones.X });
+  const { value, move } = opinionOf(NETWORKS[1], GAME, at("X...O...X"));
+  assert.equal(Number(root.querySelector("div[data-value]").dataset.value), value);
+  assert.equal(root.querySelector("[data-move]").dataset.move, String(move));
+  click(4);
+  assert.match(root.querySelector("[data-reason]").textContent, /^2 X and 0 O cannot occur/);
+  assert.equal(place.get("board"), "X...O...X");
+  root.press("clear");
+  assert.equal(root.dataset.board, ".........");
+  place.set({ board: "XXX......" }); // Not a position.
+  assert.equal(root.dataset.board, ".........");
+});
+
+test("stones are dropped into columns, and the topmost one is removed", () => {
+  const { root } = mount("encoding", FOUR);
+  for (const cell of [3, 10, 2, 38]) root.querySelector(`[data-cell='${cell}']`).click();
+  assert.equal(root.dataset.board, `${".".repeat(37)}XX...`.padEnd(42, ".").slice(0, 42));
+});
+
+test("two searches are compared with perfect play", () => {
+  const { root, place } = mount("compare");
+  place.set({ board: "X........" });
+  for (const panel of root.all(".az-compare-panel")) {
+    const said = panel.querySelector(".az-compare-said");
+    const [action, visits] = [Number(said.dataset.action), said.dataset.visits.split(",").map(Number)];
+    assert.equal(visits.reduce((sum, n) => sum + n, 0), 60);
+    assert.equal(GAME.legal(at("X........"))[visits.indexOf(Math.max(...visits))], action);
+    assert.match(said.textContent, action === 4 ? /This keeps the draw\./ : /A blunder: a draw becomes a loss\./);
+  }
+  const [, other] = root.all(".az-compare-panel");
+  other.enter("num_simulations", "0");
+  assert.equal(other.querySelector(".az-alert").textContent, "simulations is 0: use a whole number from 1 to 1000.");
+  other.enter("num_simulations", "9");
+  assert.equal(other.querySelector(".az-compare-said").dataset.visits.split(",").reduce((sum, n) => sum + Number(n), 0), 9);
+});
+
+test("the tour asks before it answers, and its answers are those of its searches", () => {
+  const { root, place } = mount("tour", DATA, { tour: "X........" });
+  const explored = mount("explorer");
+  const verdicts = [];
+  for (let step = 0; step < 10; step++) {
+    assert.equal(root.dataset.step, String(step));
+    assert.equal(root.all(".az-tour-right, .az-tour-said").length, 0);
+    root.press("tour-next");
+    assert.ok(root.all(".az-tour-right").length);
+    const words = root.querySelector(".az-tour-said").textContent;
+    const plays = /It plays (\w\d), with (\d+) of (\d+) visits, (which keeps|a blunder)/.exec(words);
+    const added = /^([+\u2212]?\d) for O: (X wins|O wins|draw)\./.exec(words);
+    if (added) assert.equal(root.querySelector(".az-tour-right").textContent, added[1]);
+    if (added) assert.equal(added[1], { "X wins": "\u22121", "O wins": "+1", draw: "0" }[added[2]]);
+    if (plays) {
+      explored.place.set({ t: undefined });
+      explored.place.read(place.text());
+      const status = explored.root.querySelector(".az-status").textContent;
+      assert.match(status, new RegExp(`${plays[1]} (has the most visits \\(${plays[2]} of ${plays[3]}\\)|is played)`));
+      const cell = cellOf(plays[1]);
+      assert.equal(SOLVED.get("X........").best.includes(cell), plays[4] === "which keeps");
+      verdicts.push(plays[4]);
+    }
+    root.press("tour-next");
+  }
+  assert.equal(verdicts[1], "which keeps"); // With 1,000 simulations.
+  assert.match(root.textContent, /You answered 0 of 10 questions correctly\./);
+  root.press("tour-again");
+  root.press("option-1");
+  assert.match(root.querySelector(".az-tour-said").textContent, /^Not quite. Only b2 keeps the draw\..* After b1, perfect play ends in a loss for O\./);
+  root.press("tour-next");
+  root.press("tour-back");
+  root.press("option-4");
+  assert.match(root.querySelector(".az-tour-said").textContent, /^Correct. Only b2/);
+});
+
+test("a review names the reader's first mistake, and what would have kept the value", () => {
+  const actions = [0, 1, 4, 2, 8]; // O's first reply loses.
+  const positions = actions.reduce((all, action) => [...all, GAME.step(all.at(-1), action)], [GAME.init()]);
+  const moves = reviewByTable(GAME, positions, actions);
+  moves.forEach(({ position, before, after, better }, i) => {
+    assert.deepEqual([before, after + 0], [SOLVED.get(position.text).value, 0 - SOLVED.get(positions[i + 1].text).value]);
+    assert.deepEqual(better, after < before ? SOLVED.get(position.text).best : []);
+  });
+  const words = (you) => review(GAME, moves, you, undefined, () => {}).querySelector(".az-review-sum").textContent;
+  assert.equal(words(1), "Your first mistake was b1, move 2 of the game. It turned a draw into a loss; b2 would have kept the draw.");
+  assert.equal(words(0), "You made no mistake, but the network did.");
+  const searched = moves.map((move) => ({ ...move, before: 0.5, after: 0.1 }));
+  const largest = { ...searched[3], after: -0.4, better: [3] };
+  const said = review(GAME, [...searched.slice(0, 3), largest, searched[4]], 1, { simulations: 9, iteration: 1 }, () => {});
+  assert.match(said.textContent, /Your largest mistake was c1, move 4 of the game: the value fell from \+0\.50 to \u22120\.40; the search plays a2\./);
+});
+
+test("the exact evaluator prefers moves that keep the value, and a wrong answer stays wrong", () => {
+  const evaluate = exactEvaluator(GAME);
+  for (const { position, value, best } of [...SOLVED.values()].filter((entry) => !entry.position.over).slice(0, 500)) {
+    const found = evaluate(position);
+    assert.equal(found.value, value);
+    assert.deepEqual(found.logits.flatMap((logit, action) => (logit === 0 ? [action] : [])), best);
+  }
+  const { root } = mount("tour", DATA, { tour: "X........" });
+  for (const option of ["option-1", "option-4"]) {
+    root.press(option);
+    root.press("tour-next");
+    root.press("tour-back");
+  }
+  for (let i = 0; i < 20; i++) root.press("tour-next");
+  assert.match(root.textContent, /You answered 0 of 10/); // The first answer counts.
+});

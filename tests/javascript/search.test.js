@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Bench } from "../../azjax/viz/js/bench.js";
+import { EVALUATORS } from "../../azjax/viz/js/evaluators.js";
+import { gameNamed } from "../../azjax/viz/js/games.js";
+import { playout } from "../../azjax/viz/js/playout.js";
+import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/random.js";
+import { reviewBySearch } from "../../azjax/viz/js/review.js";
+import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
+
+const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0.25, dirichlet_alpha: 0.3 };
+const GUMBEL = { algorithm: "gumbel", gumbel_scale: 1, max_considered_actions: 8, value_scale: 0.1, maxvisit_init: 50 };
+const UCT = { algorithm: "uct", exploration: 1.4 };
+const four = gameNamed("connect_four");
+
+/** Search Connect Four with random games as the evaluator. */
+export function searched(change, game = four) {
+  const settings = { ...PUCT, num_simulations: 40, seed: 3, add_noise: false, evaluator: "rollout", ...change };
+  return new Search(game, game.init(), EVALUATORS.rollout(game), settings);
+}
+
+const visits = (search) => search.stats(0, search.length).N;
+const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+const draw = (f, count = 20_000) => Array.from({ length: count }, f);
+
+test("random numbers repeat for a seed and have the moments of their distributions", () => {
+  assert.deepEqual(draw(generator(7), 9), draw(generator(7), 9));
+  assert.notDeepEqual(draw(generator(7), 9), draw(generator(8), 9));
+  const random = generator(2 ** 31 - 1);
+  const uniform = draw(random);
+  assert.ok(uniform.every((x) => x > 0 && x < 1));
+  const near = (numbers, expected, error) => assert.ok(Math.abs(mean(numbers) - expected) < error, `${mean(numbers)} ${expected}`);
+  near(uniform, 1 / 2, 0.01);
+  near(uniform.map((x, i) => x * uniform[i - 1] || 0), 1 / 4, 0.01); // Neighbors are independent.
+  near(draw(() => gumbelNumber(random)), 0.5772, 0.04);
+  for (const alpha of [0.3, 1, 2.5]) {
+    const gammas = draw(() => Math.exp(logGamma(random, alpha)));
+    near(gammas, alpha, 0.04 * (1 + alpha));
+    near(gammas.map((x) => (x - alpha) ** 2), alpha, 0.1 * (1 + alpha));
+  }
+});
+
+test("noise changes a search if it is on, and the seed changes what is random", () => {
+  for (const given of [PUCT, GUMBEL]) {
+    const noisy = { ...given, add_noise: true };
+    assert.notDeepEqual(searched(noisy).nodes[0].logits.concat(visits(searched(noisy))), searched(given).nodes[0].logits.concat(visits(searched(given))));
+  }
+  const [alone, mixed] = [false, true].map((add_noise) => searched({ add_noise, dirichlet_fraction: 1 }).nodes[0].priors);
+  assert.ok(Math.max(...alone) < 0.15 && Math.max(...mixed) > 0.3);
+  assert.ok(Math.abs(mean(mixed) - 1 / 7) < 1e-6);
+  const none = searched({ ...GUMBEL, add_noise: true, gumbel_scale: 0 });
+  assert.deepEqual(visits(none), visits(searched({ ...GUMBEL, add_noise: false })));
+  assert.notDeepEqual(visits(searched({ ...UCT, seed: 1 })), visits(searched({ ...UCT, seed: 2 })));
+});
+
+test("the classic search is that of a textbook", () => {
+  const search = searched({ ...UCT, num_simulations: 300 });
+  const pathTo = ({ parent, action }) => (parent === null ? "" : pathTo(search.nodes[parent]) + action);
+  const stored = new Map(search.nodes.map((node) => [pathTo(node), node])); // Values and order.
+  const add = (position, path) => ({ position, path, children: new Map(), n: 0, total: 0 });
+  const choose = ({ position, path, children, n }, isRoot) => {
+    const untried = four.legal(position).filter((action) => !children.has(action));
+    const { order, actions } = stored.get(path);
+    if (untried.length) return untried.reduce((a, b) => (order[actions.indexOf(b)] > order[actions.indexOf(a)] ? b : a));
+    const ucb = (child) => -child.total / child.n + 1.4 * Math.sqrt(Math.log(isRoot ? n : n + 1) / child.n);
+    return [...children.keys()].reduce((a, b) => (ucb(children.get(b)) > ucb(children.get(a)) + 1e-6 ? b : a));
+  };
+  const visit = (at, isRoot = false) => {
+    let value = at.position.over ? -four.reward(at.position) : stored.get(at.path).value;
+    if (!at.position.over && at.n) {
+      const action = choose(at, isRoot);
+      if (!at.children.has(action)) at.children.set(action, add(four.step(at.position, action), at.path + action));
+      value = -visit(at.children.get(action));
+    }
+    at.n += 1;
+    at.total += value;
+    return value;
+  };
+  const root = { ...add(four.init(), ""), n: 1 };
+  for (let i = 0; i < 300; i++) visit(root, true);
+  const { visits: n, N, U } = search.stats(0, 150);
+  N.forEach((k, i) => assert.ok(Math.abs(U[i] - 1.4 * Math.sqrt(Math.log(n) / k)) < 1e-5));
+  assert.deepEqual(visits(search), four.legal(four.init()).map((action) => root.children.get(action).n));
+});
+
+test("what is shown explains each choice, and the history ends in the finished tree", () => {
+  for (const given of [PUCT, { ...PUCT, first_play_urgency: "parent" }, { ...PUCT, first_play_urgency: "loss" }, GUMBEL, UCT]) {
+    const search = searched({ ...given, num_simulations: 120, add_noise: true });
+    search.simulations.forEach(({ path, actions, leaf, value, backup }, k) => {
+      path.forEach((id, i) => assert.equal(search.nodes[id].actions[search.stats(id, k).best], actions[i]));
+      const { over, reward } = search.nodes[leaf];
+      const gain = over ? reward : -value;
+      assert.deepEqual(backup.map((x) => x + 0), path.map((_, i) => ((path.length - 1 - i) % 2 ? -gain : gain) + 0));
+    });
+    const late = searched({ ...given, num_simulations: 300 }, gameNamed("tic_tac_toe")); // To the ends of games.
+    for (const { id, parent } of late.nodes.slice(1)) {
+      assert.equal(late.stats(id, 300).visits, late.arrival(id, 300).N, `${parent}`);
+    }
+    search.nodes.forEach(({ over, children }, id) => {
+      const { visits: n, N, Q, value } = search.stats(id, search.length);
+      if (over) return;
+      const urgency = { zero: 0, parent: value, loss: -1 }[given.algorithm === "puct" ? given.first_play_urgency : ""];
+      if (urgency !== undefined) Q.forEach((q, i) => assert.ok(N[i] || q === urgency));
+      assert.equal(n, 1 + N.reduce((sum, x) => sum + x, 0));
+      assert.deepEqual(N, children.map((child) => (child < 0 ? 0 : search.stats(child, search.length).visits)));
+    });
+  }
+});
+
+test("moments lead from phase to phase, and a new node exists from its expansion on", () => {
+  const search = searched({ num_simulations: 5 });
+  const phases = Array.from({ length: 16 }, (_, t) => search.moment(t)).map(({ phase, simulation, known }) => [phase, simulation, known]);
+  assert.deepEqual(phases.slice(0, 5), [["start", 0, 0], ["selection", 1, 0], ["expansion", 1, 0], ["backup", 1, 1], ["selection", 2, 1]]);
+  const { leaf } = search.moment(4).step;
+  assert.deepEqual([4, 5, 6].map((t) => search.exists(leaf, search.moment(t))), [false, true, true]);
+  assert.deepEqual([0, 4, 5, 6].map((t) => search.focus(search.moment(t))), [0, search.moment(4).step.path.at(-1), leaf, 0]);
+});
+
+test("a random game has legal moves, and its result is the node's value", () => {
+  const search = searched({ num_simulations: 60 });
+  for (const { id, over, value, player } of search.nodes.filter(({ over }) => !over)) {
+    const positions = playout(search, id);
+    positions.slice(1).forEach((position, i) => assert.ok(four.legal(positions[i]).includes(search.nodes[id].moves[i]) && position));
+    const winner = four.winner(positions.at(-1));
+    assert.equal(value, winner === null ? 0 : winner === player ? 1 : -1, String(over));
+  }
+});
+
+test("a search in slices is the same search, and can be stopped", async () => {
+  const whole = searched({});
+  const [sliced, stopped] = [0, 1].map(() => new Search(four, four.init(), EVALUATORS.rollout(four), whole.settings, { waits: true }));
+  advanceInSlices(stopped, assert.fail, 0)();
+  await new Promise((done) => advanceInSlices(sliced, done, 0));
+  assert.deepEqual([sliced.simulations, sliced.action], [whole.simulations, whole.action]);
+  assert.equal(stopped.length, 1);
+});
+
+test("the previous search is shown until a long one is done, and only the last callback is called", async (context) => {
+  let clock = 0;
+  context.mock.method(performance, "now", () => (clock += 1000));
+  const bench = new Bench({ game: "connect_four", networks: [], start: ".".repeat(42), settings: { ...PUCT, num_simulations: 20, evaluator: "uniform", seed: 0 } });
+  const before = bench.search;
+  bench.set({ c_puct: 2 });
+  bench.whenMade(assert.fail);
+  assert.equal(bench.search, before);
+  bench.set({ c_puct: 3 });
+  await new Promise((done) => bench.whenMade(done));
+  assert.deepEqual([bench.search.settings.c_puct, bench.search.length], [3, 20]);
+  assert.equal(bench.search.settings.add_noise, true);
+  assert.ok(bench.play(3) && !bench.play(9));
+  bench.undo();
+  assert.equal(bench.position.text, ".".repeat(42));
+});
+
+test("a finished game is reviewed by searches, whose values are for the mover", async () => {
+  const actions = [0, 1, 0, 1, 6, 1, 6, 1]; // X overlooks O's row of four.
+  const positions = actions.reduce((all, action) => [...all, four.step(all.at(-1), action)], [four.init()]);
+  const settings = { ...PUCT, num_simulations: 60, add_noise: false, seed: 0 };
+  const search = (position) => new Search(four, position, EVALUATORS.uniform(four), settings, { waits: true });
+  const moves = await new Promise((done) => reviewBySearch(four, positions, actions, { search, wait: () => {}, done }));
+  assert.equal(moves.at(-1).after, 1);
+  assert.ok(moves.slice(1).every(({ before }, i) => before === -moves[i].after));
+  assert.deepEqual(moves[6].better, [1]); // X had to play there.
+});

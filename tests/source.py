@@ -1,0 +1,38 @@
+"""The source of the library, its programs and its guide, as text and as syntax trees."""
+
+import ast
+import functools
+import importlib.util
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@functools.cache
+def trees():
+    """The syntax tree of each file of the library and of `experiments`."""
+    files = [path for name in ("azjax", "experiments") for path in (ROOT / name).rglob("*.py")]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(files)}
+
+
+@functools.cache
+def guide():
+    """The text of README and guide."""
+    return "\n".join(path.read_text() for path in [README, *PAGES])
+
+
+def blocks(page):
+    """The blocks of Python of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def load(path):
+    """A script that is not in a package, as a module."""
+    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,246 @@
+"""The lecture, the benchmark and the ladder, as whole programs with small settings."""
+
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pgx
+import pytest
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from azjax import runs
+from azjax.games.tic_tac_toe import LINES
+from azjax.networks import make_network
+from azjax.runs import presets
+from azjax.search import make_search
+from azjax.search.evaluators import network_evaluator
+from experiments import ladder
+from experiments.benchmark import __main__ as benchmark
+from experiments.benchmark import cost, textbook
+from experiments.lecture import __main__ as lecture
+from experiments.lecture import exploration, matches, steps
+from experiments.lecture.page import Page
+from experiments.lecture.setup import Experiment, Setup
+from refusals import check_program
+from small import conv
+
+# The lecture.
+
+
+@pytest.fixture(scope="module")
+def short_search(tic_tac_toe, solution):
+    """A shorter search, step by step, and its elements."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "BUDGETS", (10, 40))
+        patch.setattr(steps, "SIMULATIONS", 12)
+        results = steps.compute(Setup(tic_tac_toe, solution, quick=True, seed=0))
+        page = Page("test")
+        page.heading("the experiment")
+        steps.show(results, page)
+    root = ElementTree.Element("div")
+    root.extend(section.element for section in page.sections)
+    return results, root
+
+
+def test_steps_take_the_moves_of_the_search_and_show_its_random_games(short_search):
+    results, root = short_search
+    assert [step[0] for step in results["steps"]] == [1, 6, 12]
+    for _, before, after, path, states in results["steps"]:
+        for i in path[1:]:
+            scores = steps.ucb1(before, after.parents[i])[2]
+            assert scores[after.action_from_parent[i]] == scores.max()
+        leaf = jax.tree.map(lambda leaf, i=path[-1]: leaf[i], after.embeddings)
+        np.testing.assert_array_equal(states[0].board, leaf.board)
+        assert [bool(state.over) for state in states] == [False] * (len(states) - 1) + [True]
+        for old, new in itertools.pairwise(states):
+            assert (old.board != new.board).sum() == 1
+        stones = states[-1].board[LINES].sum(axis=1)
+        winner = 1 * (3 in stones) - (-3 in stones)
+        value = winner * (1 - 2 * int(leaf.player)) if len(states) > 1 else 0
+        assert after.raw_values[path[-1]] == value
+    visits, means, _ = steps.ucb1(results["steps"][-1][2], 0)
+    np.testing.assert_array_equal(visits, results["small"].visit_counts[0])
+    np.testing.assert_allclose(means, results["small"].q_values[0])
+    words = " ".join(" ".join(root.itertext()).split())
+    for phase in ("1. Selection", "2. Expansion", "3. Rollout", "4. Back-propagation"):
+        assert words.count(phase) == 3, phase
+
+
+def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch, capfd):
+    def fail(setup):
+        raise RuntimeError("broken")
+
+    experiments = (
+        Experiment("All games", matches.count_all, matches.show_all),
+        Experiment("The bound", exploration.compute_bound, exploration.show_bound),
+    )
+    monkeypatch.setattr(lecture, "_experiments", lambda options: experiments)
+    out = tmp_path / "new" / "lecture"
+    assert lecture.main(["--out", str(out), "--quick"]) == 0
+    assert str(out / "index.html") in capfd.readouterr().out
+    assert sorted(path.name for path in out.iterdir()) == ["index.html", "results.json"]
+    page = (out / "index.html").read_text()
+    assert page.count("<h2 ") == 3 and page.count('class="az-chart"') == 1 and "quick" in page
+    assert "<img" not in page and "src=" not in page[: page.index("<script")]
+    results = json.loads((out / "results.json").read_text())
+    assert sum(results["All games"]["all"]) == 255_168
+    monkeypatch.setattr(lecture, "_experiments", lambda options: (Experiment("x", fail, print),))
+    with pytest.raises(RuntimeError, match="broken"):
+        lecture.main(["--out", str(tmp_path / "out")])
+    assert not list((tmp_path / "out").iterdir())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    rows = [
+        ("", "--out"),
+        ("--out file/below", "file"),
+        ("--out no --seed -1", "--seed is -1: use 0 to"),
+        ("--out no --run-dir none", "is not a run directory"),
+    ]
+    check_program(lecture.main, rows, capfd)
+    assert not (tmp_path / "no").exists()
+
+
+# The benchmark.
+
+ENV = pgx.make("tic_tac_toe")
+FLAGS = ["--games=8", "--simulations=4", "--channels=4", "--blocks=1", "--repeats=1"]
+NAMES = {  # The baseline's layers, in order of creation, and ours.
+    **{f"Conv_{i}": name for i, name in enumerate(["stem", "block0_a", "block0_b"])},
+    **{f"BatchNorm_{i}": f"{name}_norm" for i, name in enumerate(["stem", "block0_a", "block0_b"])},
+    **{"Conv_3": "policy_conv", "BatchNorm_3": "policy_conv_norm"},
+    **{"Conv_4": "value_conv", "BatchNorm_4": "value_conv_norm"},
+}
+
+
+def test_both_networks_compute_the_same(tic_tac_toe):
+    """With the same weights, so both do the same work."""
+    network = make_network(conv(width=4, blocks=1), tic_tac_toe)
+    variables = jax.jit(network.init)(jax.random.key(0))
+    init, baseline = textbook.make_network(ENV, 4, 1)
+    theirs = flatten_dict(jax.jit(init)(jax.random.key(1)))
+    ours, dense = flatten_dict(variables), {}
+    for path in theirs:
+        name = NAMES.get(path[1])
+        if name is None:  # Dense layers are matched by shape.
+            kinds = ("policy", "value_hidden", "value")
+            same = (path[-1], theirs[path].shape)
+            (match,) = [p for p in ours if p[1] in kinds and (p[-1], ours[p].shape) == same]
+            dense[path] = ours[match]
+        else:
+            dense[path] = ours[(path[0], name, *path[2:])]
+    assert len(flatten_dict(variables["params"])) == sum(path[0] == "params" for path in theirs)
+    planes = jax.random.bernoulli(jax.random.key(2), 0.4, (16, 3, 3, 2))
+    logits, values = jax.jit(baseline.apply)(unflatten_dict(dense), planes)
+    folded = jax.jit(network.fold)(variables)
+    expected_logits, expected_values = jax.jit(network.infer)(folded, planes)
+    np.testing.assert_allclose(logits, expected_logits, atol=1e-5)
+    np.testing.assert_allclose(values, expected_values, atol=1e-5)
+
+
+def test_the_speed_table_and_every_number_of_games_are_printed_and_written(tmp_path, capsys):
+    path = tmp_path / "found.json"
+    flags = [*FLAGS, "--speed", "--batch", "--batch-sizes", "8", "16", f"--out={path}"]
+    assert benchmark.main(flags) == 0
+    shown, found = capsys.readouterr().out, json.loads(path.read_text())
+    assert f"{jax.device_count()} devices" in shown and f"results: {path}" in shown
+    rows = {row["what"].split(":")[0]: row for row in found["speed"]}
+    alone = {"iteration over its self-play"}
+    for what, row in rows.items():
+        assert row["azjax"] > 0 and (row["textbook"] is None) == (what in alone)
+        expected = row["azjax"] / row["textbook"] if row["textbook"] else None
+        assert row["azjax / textbook"] == expected
+    searches = {"search, puct", "search, puct on mctx's loop"}
+    assert set(rows) - alone == {*searches, "self-play, gumbel"}
+    assert [row["games"] for row in found["batch"]] == [8, 16]
+    for row in found["batch"]:
+        assert row["microseconds/move"] * row["moves/s"] == pytest.approx(1e6)
+        assert 500 < row["search, bytes/game"] < 2000
+
+
+def test_the_cpu_is_split_before_jax_starts(tmp_path):
+    lines = """
+from azjax.cli import launch
+from experiments.benchmark import __main__ as benchmark
+launch.cores = lambda: 3
+benchmark.measure = lambda options: {}
+benchmark.main()
+import jax
+print(jax.device_count())
+"""
+    environment = dict(os.environ)
+    environment.pop("XLA_FLAGS")  # Of conftest.
+    command = [sys.executable, "-c", lines, "--time-to-perfect", f"--out={tmp_path / 'x.json'}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "3"
+
+
+def test_the_error_of_a_training_is_shown(capfd):
+    assert benchmark.main(["--time-to-perfect", "--train-games", "12"]) == 2
+    assert "error: training failed: error: selfplay.games is 12" in capfd.readouterr().err
+
+
+SMALL = presets.smoke(presets.get("connect_four"))
+
+
+def test_the_costs_of_a_search_are_printed_and_written(tmp_path, monkeypatch, capsys):
+    make = cost.make_searches
+    monkeypatch.setattr(cost, "make_searches", lambda parts: {"azjax": make(parts)["azjax"]})
+    monkeypatch.setattr(presets, "get", lambda name: SMALL)
+    path = tmp_path / "found.json"
+    assert benchmark.main(["--cost", "--cost-games", "8", f"--out={path}"]) == 0
+    rows = json.loads(path.read_text())["cost"]
+    assert "not run" in capsys.readouterr().out
+    assert [row["engine"] for row in rows] == ["azjax"]
+    simulations = SMALL.search.num_simulations
+    for row in rows:
+        trips = {loop["part"]: loop["trips"] for loop in row["loops"]}
+        assert trips.keys() == {"around", "simulation", "down", "up"}, row["engine"]
+        assert (row["network calls"], trips["simulation"]) == (1 + simulations, simulations)
+        assert row["loop trips"] == sum(trips.values()) - 1
+        assert row["kernels"] == sum(loop["kernels"] * loop["trips"] for loop in row["loops"])
+
+
+def test_the_stock_search_is_that_of_mctx_with_the_same_settings():
+    """Without noise its weights equal those of azjax's search, so both do the same work."""
+    quiet = dataclasses.replace(SMALL.search, gumbel_scale=0.0, num_simulations=8)
+    parts = cost.make_gpu_parts(dataclasses.replace(SMALL, search=quiet))
+    evaluate = network_evaluator(parts.game, parts.network)
+
+    @jax.jit
+    def both(key):
+        params = parts.network.fold(parts.network.init(key))
+        states = jax.tree.map(lambda leaf: leaf[None], parts.game.init())
+        ours = make_search(quiet, parts.game, evaluate)(params, key, states).action_weights
+        return ours, cost.make_searches(parts)[cost._STOCK](params, key, states)
+
+    ours, theirs = both(jax.random.key(0))
+    assert ours.shape == (1, 7) and ours.std() > 0
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+# The ladder.
+
+
+def test_a_ladder_trains_draws_and_continues(tmp_path, monkeypatch, capfd):
+    cache = jax.config.jax_compilation_cache_dir
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", cache)
+    arguments = ["--smoke", "--games", "tic_tac_toe", "--widths", "8"]
+    arguments += ["--out", str(tmp_path / "ladder")]
+    assert ladder.main(arguments) == 0
+    content = json.loads((tmp_path / "ladder" / "ladder.json").read_text())
+    assert [(r["game"], r["width"]) for r in content["rungs"]] == [("tic_tac_toe", 8)]
+    trained = runs.read_config(tmp_path / "ladder" / "tic_tac_toe-8")
+    assert trained.game == "tic_tac_toe" and trained.network.width == 8
+    assert all(r["decisions"] == 4520 and len(r["moves"]) == 2 for r in content["rungs"])
+    assert all(0 < error < 100 for r in content["rungs"] for error in r["errors"])
+    picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
+    assert "blunders in 4,520 positions" in picture and "prefers-color-scheme: dark" in picture
+    assert "iteration    2" in capfd.readouterr().out
+    assert ladder.main(arguments) == 0  # Everything is trained already.
+    assert "iteration" not in capfd.readouterr().out

@@ -1,0 +1,110 @@
+"""Games against published numbers, and a game without fields through search and training."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.games import solver
+from azjax.games.base import random_action
+from azjax.games.check import check_game
+from azjax.games.rows import in_batches
+from azjax.games.tic_tac_toe import from_board
+from azjax.players.arena import play_match
+from azjax.search import UCT, Gumbel
+from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.training.selfplay import self_play, start_games
+from azjax.training.targets import TargetConfig, augment, make_samples
+from nim import NIM
+from reference import Position, minimax
+from reference import tic_tac_toe as tic_tac_toe_rules
+from small import playing
+
+
+def test_a_game_without_fields_is_solved_searched_and_played():
+    """With four stones or none, the player to move loses."""
+    solution = solver.solve(NIM)
+    left = solution.states[:, 0]
+    expected = np.where(left == 0, 0, np.where(left % 4 == 0, -1, 1))
+    np.testing.assert_array_equal(solution.values, expected)
+    perfect = players.perfect_agent(NIM, solution)
+    search = players.search_agent(NIM, UCT(num_simulations=8), rollout_evaluator(NIM))
+    for rival in (players.random_agent(NIM), search):
+        match = play_match(NIM, perfect, rival, 8, jax.random.key(0))
+        assert match.moving_first.losses == 0 < match.moving_first.wins
+
+
+def test_a_game_without_fields_is_trained():
+    search, evaluate = Gumbel(num_simulations=4), uniform_evaluator(NIM)
+    parts = playing(NIM, search, evaluate, "binary", games=4, unroll_length=3)
+    started = start_games(parts.selfplay, NIM, jax.random.split(jax.random.key(0), 4))
+    move = jax.jit(functools.partial(self_play, parts, None))
+    _, seen = move(jax.random.key(1), started)
+    assert seen.planes.shape == (3, 4, 1, 7, 3)
+    samples = jax.tree.map(lambda leaf: leaf[0], make_samples(TargetConfig(), seen))
+    same = augment(NIM, jax.random.key(2), samples)
+    jax.tree.map(np.testing.assert_array_equal, same, samples)
+
+
+def test_from_board_accepts_exactly_the_reachable_boards():
+    reachable = {p.board: p for p in set().union(*minimax.reachable(tic_tac_toe_rules))}
+    assert len(reachable) == 5478
+    for board in itertools.product((-1, 0, 1), repeat=9):
+        if board in reachable:
+            state = jax.device_get(from_board(board))
+            found = Position(tuple(state.board.tolist()), int(state.player), bool(state.over))
+            assert found == reachable[board]
+        else:
+            with pytest.raises(ValueError):
+                from_board(board)
+
+
+def test_othello_has_the_published_numbers_of_games():
+    """Perft numbers, passes included."""
+    game = games.make("othello")
+    legal_actions = jax.jit(jax.vmap(game.legal_actions))
+    step = jax.jit(jax.vmap(lambda state, action: game.step(state, action)[0]))
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
+    for expected in (4, 12, 56, 244, 1396, 8200):
+        parents, actions = np.nonzero(in_batches(legal_actions, (states,), 1024))
+        assert len(actions) == expected
+        before = jax.tree.map(lambda leaf, parents=parents: leaf[parents], states)
+        states = in_batches(step, (before, actions), 1024)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hex:3", 1), ("othello:4", -1)])
+def test_games_have_the_published_values(name, value):
+    game = games.make(name)
+    solution = solver.solve(game)
+    assert solution.num_states <= game.most_positions
+    assert solution.values[0] == value  # Of the start, for the first player.
+    assert (solution.values[solution.decisions] != 0).all() == (name != "othello:4")
+
+
+@pytest.mark.parametrize("name", ["hex:4", "breakthrough:5x4"])
+def test_there_are_no_draws(name):
+    game = games.make(name)
+
+    def finish(key):
+        def move(carry, key):
+            state, total = carry
+            after, reward = game.step(state, random_action(game, key, state))
+            return (after, total + jnp.abs(reward)), None
+
+        start = game.init(), jnp.float32(0)
+        (state, total), _ = jax.lax.scan(move, start, jax.random.split(key, game.max_plies))
+        return game.is_over(state), total
+
+    over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
+    assert over.all() and (total == 1).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", "connect_four:3x5", "mnk:1x4x2", "othello:4", "hex:3"]
+)
+def test_games_satisfy_the_contract(name):
+    check_game(games.make(name))

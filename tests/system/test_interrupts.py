@@ -1,0 +1,184 @@
+"""Ctrl-C at any moment, closed readers of the output, and unprintable names."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from azjax import runs
+from terminal import Terminal
+from trained import process_environment, without_progress
+
+PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
+PROGRAMS += ["benchmark", "export"]
+
+# Executes some lines of Python, and then runs a program like `python -m`.
+PROGRAM = """
+import os, runpy, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+LINES
+runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
+"""
+
+# Computes forever, outside of Python.
+ENDLESS = """
+import jax
+from azjax import _interrupts as interrupts
+jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
+endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
+endless(-1)  # Compiles, and ends immediately.
+def announce():
+    time.sleep(0.2)  # By then the main thread has left Python.
+    os.write(1, b"computing\\n")  # Not through rich.
+def compute(*arguments):
+    threading.Thread(target=announce, daemon=True).start()
+    endless(0)
+"""
+
+
+def environment(**variables):
+    return os.environ | process_environment() | variables
+
+
+def program(name, lines=""):
+    return PROGRAM.replace("LINES", lines).replace("NAME", name)
+
+
+def run(*command, **options):
+    """Runs Python; returns its exit status and its output."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment()} | options
+    done = subprocess.run([sys.executable, *command], timeout=300, **pipes)
+    return done.returncode, done.stdout, done.stderr
+
+
+# Ctrl-C.
+
+IMPORTING = """
+class Interrupt:
+    def find_spec(name, *rest):
+        if name == "jax":
+            interrupt()
+sys.meta_path.insert(0, Interrupt)
+"""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ctrl_c_during_the_imports(name):
+    status, out, err = run("-c", program(name, IMPORTING), text=True)
+    first, *others = err.splitlines()
+    assert first.endswith(f"{name}: starting…")
+    assert (status, out, others) == (130, "", ["interrupted: not started"])
+
+
+def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
+    lines = ENDLESS + "from azjax.players import arena\narena.round_robin = compute"
+    command = ["-c", program("arena", lines), "random", "perfect"]
+    with Terminal(command, environment()) as terminal:
+        terminal.type(b"\x03", after="computing\n")
+        assert terminal.finish() == 130
+    assert b"\x1b[?25l" in terminal.raw  # There was a progress bar, which hides the cursor.
+    assert terminal.screen.endswith("\ninterrupted: nothing was written\n")
+
+
+# Interrupts the first iteration of a training, and then executes the line NEXT.
+TRAINING = """
+from azjax import _interrupts as interrupts
+from azjax.training import loop
+make_record = loop.make_record
+def interrupted(*arguments):
+    interrupt()
+    while interrupts.now.patient:
+        time.sleep(0.01)
+    NEXT
+    return make_record(*arguments)
+loop.make_record = interrupted
+"""
+
+
+@pytest.mark.parametrize(("then", "saved"), [("interrupt()", [1]), ("compute()", [])])
+def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, saved, tmp_path):
+    run_dir = tmp_path / "run"
+    lines = program("train", ENDLESS + TRAINING.replace("NEXT", then))
+    game = ["--game", "hex:3", "--until", "never", "--smoke", "--no-report"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", lines, *game, "--run-dir", str(run_dir)],
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        try:
+            if "computing\n" in process.stdout:  # Otherwise it has ended already.
+                process.send_signal(signal.SIGINT)
+            err = process.communicate(timeout=100)[1]
+        finally:
+            process.kill()
+    said = f"azjax train: starting…\ninterrupted: continue with --resume --run-dir {run_dir}\n"
+    assert (process.returncode, without_progress(err)) == (130, said)
+    assert runs.iterations(run_dir) == saved
+
+
+LISTENING = "import os, signal, sys; from azjax import _interrupts as interrupts\n"
+
+
+def test_a_background_process_ignores_ctrl_c():
+    lines = LISTENING + "signal.signal(signal.SIGINT, signal.SIG_IGN); interrupts.listen()\n"
+    lines += "signal.raise_signal(signal.SIGINT); print('done')"
+    assert run("-c", lines) == (0, b"done\n", b"")
+
+
+# Closed readers.
+
+
+def test_a_closed_reader_ends_a_program_silently():
+    reader, writer = os.pipe()
+    os.close(reader)
+    status, _, err = run("-m", "experiments.train", "--help", stdout=writer)
+    os.close(writer)
+    assert (status, err) == (141, b"")
+
+
+def test_closed_streams_are_replaced():
+    lines = LISTENING + "interrupts.listen()\n"
+    lines += "print(sys.stdout.name, sys.stderr.name, file=open(sys.argv[1], 'w')); print('lost')"
+    command = 'exec "$0" -c "$1" /dev/fd/3 3>&1 1>&- 2>&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, lines], env=environment(), capture_output=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"1 2\n")
+
+
+# Names.
+
+NAMED = """
+import sys
+from azjax import _interrupts as interrupts
+interrupts.listen()
+from azjax.cli import explain, play, report, train, verify
+from azjax.proof import certificate
+certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+folder = sys.argv[1]
+assert train.main(["--smoke", "--run-dir", folder]) == 0
+assert train.main(["--resume", "--run-dir", folder, "--max-iterations", "4"]) == 0
+assert verify.main(["--run-dir", folder]) == 1
+assert report.main(["--run-dir", folder]) == 0
+assert explain.main(["--run-dir", folder, "--out", folder + ".html"]) == 0
+assert play.main(["--o", f"network@{folder}"]) == 0
+print(folder)
+"""
+
+
+def test_every_program_accepts_a_folder_with_an_unprintable_name(tmp_path):
+    folder = os.path.join(os.fsencode(tmp_path), b"l\xe4ufe")
+    ascii_only = environment(PYTHONIOENCODING="ascii")
+    status, out, err = run("-c", NAMED, folder, env=ascii_only, stdin=subprocess.DEVNULL)
+    assert status == 0, err
+    announced = [line.split()[0] for line in without_progress(err.decode()).splitlines()]
+    assert announced == ["verifying", "writing"] * 2, err
+    assert out.isascii() and b"run directory: " in out and out.endswith(rb"l\udce4ufe" + b"\n")
+    assert runs.iterations(os.fsdecode(folder)) == [3, 4]
+    assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))

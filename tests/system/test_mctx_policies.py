@@ -1,0 +1,184 @@
+"""mctx's policies with the functions of `mctx_fns`, and their differences from azjax's searches.
+
+Each difference that `docs/explanation/search.md` states has a test here, which runs both sides.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax.games.tic_tac_toe import from_board
+from azjax.search import PUCT, Gumbel, from_mctx, make_search, mctx_fns
+from azjax.search.evaluators import uniform_evaluator
+from azjax.search.tree import ROOT
+from tables import bench
+
+POLICIES = {"muzero": mctx.muzero_policy, "gumbel": mctx.gumbel_muzero_policy}
+OURS = {"muzero": PUCT, "gumbel": Gumbel}
+QUIET = {
+    "muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0},
+    "gumbel": {"gumbel_scale": 0.0},
+}
+BOTH = pytest.mark.parametrize("name", POLICIES)
+TWO_LEFT = (1, -1, 1, -1, -1, 1, 0, 1, 0)  # O to move, in cells 6 or 8.
+THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win in cell 2.
+OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
+WON = (1, 1, 1, -1, -1, 0, 0, 0, 0)
+
+
+def batch(*boards):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(from_board, boards))
+
+
+def run(name, fns, states, params=None, masked=True, simulations=64, **settings):
+    """The output of a policy, on the host; by default with all recommended arguments."""
+    if masked:
+        settings["invalid_actions"] = fns.invalid_actions(states)
+    key_root, key = jax.random.split(jax.random.key(0))
+    policy = functools.partial(POLICIES[name], num_simulations=simulations, **settings)
+    act = jax.jit(lambda p: policy(p, key, fns.root(p, key_root, states), fns.recurrent_fn))
+    return jax.device_get(act(params))
+
+
+def ours(config, game, evaluate, states, params=None, add_noise=False):
+    search = make_search(config, game, evaluate)
+    keys = jax.random.split(jax.random.key(0), len(states.board))
+    return jax.device_get(jax.jit(search)(params, keys, states, 0.0, add_noise))
+
+
+def visits_below(tree, game):
+    """Visits `[B]` of actions in finished games, and of illegal actions in others."""
+    over = jax.vmap(jax.vmap(game.is_over))(tree.embeddings)[..., None]
+    legal = jax.vmap(jax.vmap(game.legal_actions))(tree.embeddings)
+    visits = np.asarray(tree.children_visits)
+    return (visits * over).sum(axis=(1, 2)), (visits * (~legal & ~over)).sum(axis=(1, 2))
+
+
+# In trees without illegal actions, the searches agree.
+
+
+def test_gumbel_equals_the_policy_of_mctx(some_states):
+    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
+    config = Gumbel(num_simulations=20, max_considered_actions=3, value_scale=0.5)
+    qtransform = functools.partial(
+        mctx.qtransform_completed_by_mix_value,
+        value_scale=config.value_scale / 2,
+        maxvisit_init=config.maxvisit_init,
+        rescale_values=False,
+    )
+    theirs = run(
+        *("gumbel", mctx_fns(a_bench.game, a_bench.evaluate), some_states, table),
+        simulations=config.num_simulations,
+        max_num_considered_actions=config.max_considered_actions,
+        gumbel_scale=0.0,
+        qtransform=qtransform,
+    )
+    result = ours(config, a_bench.game, a_bench.evaluate, some_states, table)
+    visits = theirs.search_tree.summary().visit_counts
+    np.testing.assert_array_equal(result.visit_counts, visits)
+    np.testing.assert_array_equal(result.action, theirs.action)
+    np.testing.assert_allclose(result.action_weights, theirs.action_weights, atol=1e-5)
+
+
+def test_puct_equals_the_policy_of_mctx(some_states):
+    """With a constant exploration weight and without rescaled Q."""
+
+    def raw_q(tree, node):
+        legal = tree.children_prior_logits[node] > jnp.finfo(jnp.float32).min
+        q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0)
+        return jnp.where(legal, q, -1e9)
+
+    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
+    theirs = run(
+        *("muzero", mctx_fns(a_bench.game, a_bench.evaluate), some_states, table),
+        simulations=32,
+        pb_c_init=2.5,
+        pb_c_base=1e9,
+        qtransform=raw_q,
+        **QUIET["muzero"],
+    )
+    result = ours(PUCT(c_puct=2.5), a_bench.game, a_bench.evaluate, some_states, table)
+    visits = theirs.search_tree.summary().visit_counts
+    equal = (result.visit_counts == visits).all(axis=1)
+    assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.
+    equal &= (visits == visits.max(axis=1, keepdims=True)).sum(axis=1) == 1  # Nor among these.
+    np.testing.assert_array_equal(result.action[equal], theirs.action[equal])
+
+
+@BOTH
+def test_a_policy_as_an_algorithm_equals_the_policy(name):
+    """Without noise, and where a game is over."""
+    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
+    states = batch(*[OPEN, (0,) * 9, THREAT, WON] * 8)
+    algorithm = from_mctx(POLICIES[name], num_simulations=16)
+    result = ours(algorithm, a_bench.game, a_bench.evaluate, states, table)
+    fns = mctx_fns(a_bench.game, a_bench.evaluate)
+    expected = run(name, fns, states, table, simulations=16, **QUIET[name])
+    live = np.arange(32) % 4 != 3
+    visits = expected.search_tree.summary().visit_counts
+    np.testing.assert_array_equal(result.visit_counts[live], visits[live])
+    np.testing.assert_array_equal(result.action[live], expected.action[live])
+    weights, theirs = result.action_weights[live], expected.action_weights[live]
+    np.testing.assert_allclose(weights, theirs, atol=1e-6)
+    assert np.isfinite(result.action_weights).all()
+    assert (expected.search_tree.node_values[~live] == 0).all()
+
+
+# Differences between mctx and azjax.
+
+
+@BOTH
+def test_mctx_expands_finished_games(name, tic_tac_toe):
+    evaluate, states = uniform_evaluator(tic_tac_toe), batch(THREAT)
+    output = run(name, mctx_fns(tic_tac_toe, evaluate), states)
+    below, illegal = visits_below(output.search_tree, tic_tac_toe)
+    assert below > 20 and illegal == 0
+    result = ours(OURS[name](num_simulations=64), tic_tac_toe, evaluate, states)
+    assert visits_below(result.tree, tic_tac_toe)[0] == 0
+
+
+@BOTH
+def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_tac_toe):
+    """Although their logits are the lowest: MuZero's noise and Gumbel's halving reach them."""
+    fns = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    legal = np.array(TWO_LEFT) == 0
+    unmasked, masked = (
+        run(name, fns, batch(TWO_LEFT), masked=masked).search_tree.children_visits[0, ROOT]
+        for masked in (False, True)
+    )
+    assert unmasked[~legal].sum() > 0 and masked[~legal].sum() == 0
+
+
+@BOTH
+def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(name, tic_tac_toe):
+    def evaluate(params, keys, states):
+        size = len(states.board)
+        return jnp.zeros((size, 9)), jnp.full(size, jnp.nan)
+
+    output = run(name, mctx_fns(tic_tac_toe, evaluate), batch(OPEN))
+    assert visits_below(output.search_tree, tic_tac_toe)[1] > 0
+
+
+@BOTH
+def test_mctx_rescales_the_values_of_every_node(name):
+    """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""
+    a_bench, states = bench("tic_tac_toe"), batch((0,) * 9)
+    fns, table = mctx_fns(a_bench.game, a_bench.evaluate), a_bench.random_table()
+    small = table._replace(values=table.values / 128)
+    count = {"muzero": 4, "gumbel": 16}[name]
+    theirs, other = (
+        run(name, fns, states, params, simulations=count, **QUIET[name]).search_tree
+        for params in (table, small)
+    )
+    assert not theirs.embeddings.over.any()
+    np.testing.assert_array_equal(theirs.children_visits, other.children_visits)
+    config = OURS[name](num_simulations=count)
+    mine, differs = (
+        ours(config, a_bench.game, a_bench.evaluate, states, params).tree
+        for params in (table, small)
+    )
+    assert (mine.children_visits != differs.children_visits).any()

@@ -1,0 +1,200 @@
+"""Strict promotion and 64-bit mode of JAX: nothing fails, and results keep their types."""
+
+import contextlib
+import dataclasses
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax import games, players, runs, training
+from azjax.games import check
+from azjax.games.base import describe, init_batch
+from azjax.networks import MLPConfig, ResNetConfig, make_network
+from azjax.networks.rounding import quantize
+from azjax.players import arena
+from azjax.proof.verify import verify, verify_outputs
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import make_parts
+from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
+from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.viz import atlas
+from experiments.lecture.persistent import PersistentConfig, make_persistent
+from small import conv
+
+SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
+HALF = "bfloat16"
+TRAININGS = [
+    *SMOKE.values(),
+    dataclasses.replace(
+        SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype=HALF), game="othello:4"
+    ),
+    dataclasses.replace(
+        SMOKE["mlp"], network=ResNetConfig(width=8, learning_dtype=HALF), game="hex_swap:3"
+    ),
+    dataclasses.replace(
+        SMOKE["paper"],
+        network=conv(width=4, blocks=1, evaluation_dtype=HALF),
+        search=UCT(num_simulations=2),
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def mode():
+    """64-bit mode in a process started with it, and strict promotion in all others."""
+    strict = {"jax_numpy_rank_promotion": "raise", "jax_numpy_dtype_promotion": "strict"}
+    strict = {} if jax.config.jax_enable_x64 else strict
+    with contextlib.ExitStack() as stack:  # Not contexts of JAX, which other threads do not have.
+        for name, value in strict.items():
+            stack.callback(jax.config.update, name, getattr(jax.config, name))
+            jax.config.update(name, value)
+        yield
+
+
+def test_everything_works_in_64_bits():
+    """In a separate process, since JAX caches index types of the first mode."""
+    if jax.config.jax_enable_x64:
+        return
+    command = [sys.executable, "-m", "pytest", "-q", __file__]
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environment |= {"JAX_ENABLE_X64": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def trace(function, *args):
+    """Traces a function, and checks that its results do not have 64 bits."""
+    shapes = jax.eval_shape(function, *args)
+    assert "64[" not in describe(shapes)
+    return shapes
+
+
+def test_games_of_pgx():
+    pytest.importorskip("pgx")
+    if jax.config.jax_enable_x64:
+        with pytest.raises(ValueError, match="in JAX's 64-bit mode, .*: turn jax_enable_x64 off"):
+            games.make("pgx:tic_tac_toe")
+    else:
+        trace(games.make("pgx:tic_tac_toe").init)
+
+
+@pytest.mark.parametrize("engine", ["azjax", "mctx"])
+def test_searches(engine, tic_tac_toe):
+    states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
+    for algorithm in [*ALGORITHMS.values(), MctxMuZero, MctxGumbel]:
+        evaluate = rollout_evaluator(tic_tac_toe)
+        search = make_search(algorithm(num_simulations=3), tic_tac_toe, evaluate, engine)
+        trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
+
+
+@pytest.mark.parametrize("config", TRAININGS, ids=lambda config: f"{config.game}")
+def test_iterations(config):
+    parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
+    state = training.abstract_state(parts, mesh)
+    assert "64[" not in describe(state)
+    trace(functools.partial(training.iteration, parts), state)
+
+
+def test_players_and_proofs(tic_tac_toe, solution):
+    states, evaluate = init_batch(tic_tac_toe, 2), uniform_evaluator(tic_tac_toe)
+    exact = players.network_agent(tic_tac_toe, exact_evaluator(tic_tac_toe, solution), None)
+    agents = [
+        players.random_agent(tic_tac_toe),
+        players.perfect_agent(tic_tac_toe, solution),
+        players.sampled(exact),
+        players.search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
+        players.minimax_agent(tic_tac_toe, 2),
+        players.alpha_beta_agent(tic_tac_toe, 2),
+    ]
+    for player in agents:
+        trace(functools.partial(player.act, player.params), jax.random.key(0), states)
+    player = make_persistent(tic_tac_toe, PersistentConfig(num_simulations=2))
+    trace(player.learn, jax.random.key(0), states, player.init_memory(2))
+    trace(lambda: verify(solution, functools.partial(evaluate, None, None)))
+    match = arena.play_match(tic_tac_toe, *agents[:2], 4, jax.random.key(0))
+    assert not match.deterministic
+
+
+def test_training_is_saved_and_resumed(tmp_path):
+    config = SMOKE["mlp"]
+    parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
+    runs.create_run(tmp_path / "run", config)
+    state = training.make_state(parts, jax.random.key(0), mesh)
+    state, _ = training.make_iteration(parts, mesh)(state)
+    checkpoint.save(tmp_path / "run", state, 0.0)
+    restored = checkpoint.restore(tmp_path / "run", parts, mesh).state
+    for ours, theirs in zip(*map(jax.tree.leaves, (restored.learner, state.learner)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def use_networks(player, states, folder):
+    trace(player.parts.evaluate, player.params, None, states)
+    network = make_network(MLPConfig(hidden=(8,), head_hidden=4, symmetric=True), player.game)
+    quantize(player.game, network, network.init(jax.random.key(0)), states)
+
+
+def use_players(player, states, folder):
+    oriented = azjax.load("tic_tac_toe")
+    for one, given in ((player, states), (oriented, init_batch(oriented.game, 2))):
+        trace(functools.partial(one.agent.act, one.params), jax.random.key(0), given)
+
+
+def use_training(player, states, folder):
+    selfplay = dataclasses.replace(SMOKE["default"].selfplay, archive=8)
+    parts = make_parts(dataclasses.replace(SMOKE["default"], selfplay=selfplay))
+    trace(functools.partial(training.init, parts), jax.random.key(0))
+
+
+def use_runs(player, states, folder):
+    azjax.export(player, folder / "player.onnx")
+    azjax.export(player, folder / "player.stablehlo", num_simulations=2, batch_size=1)
+
+
+def use_exact(player, states, folder):
+    small = azjax.load("tic_tac_toe")
+    assert azjax.prove_seat(small, "second", folder, rounds=1).exploration.ply == 8
+
+
+def use_proof(player, states, folder):
+    assert azjax.verify(azjax.load("tic_tac_toe"), (2,)).decision_states == 4520
+
+
+def use_viz(player, states, folder):
+    game = games.make("tic_tac_toe")
+    solution = azjax.solve(game)
+    made, decided = atlas.make_atlas(game, solution), len(solution.decisions)
+    verdict = verify_outputs(solution, np.zeros((decided, 9), np.float32), np.zeros(decided, "f4"))
+    outputs = jnp.zeros((decided, 9), jnp.float32), jnp.zeros(decided, jnp.float32)
+    trace(lambda: atlas.make_snapshot(made, solution, verdict, *outputs))
+
+
+USES = {
+    "games": lambda player, states, folder: check.check_game(player.game, num_games=2),
+    "networks": use_networks,
+    "search": lambda player, states, folder: trace(
+        lambda: player.search(jax.random.key(0), states, num_simulations=3)
+    ),
+    "players": use_players,
+    "training": use_training,
+    "runs": use_runs,
+    "exact": use_exact,
+    "proof": use_proof,
+    "viz": use_viz,
+}
+
+
+@pytest.mark.parametrize("package", USES)
+def test_every_package_works(package, tmp_path):
+    """What the other tests of this file do not call; a new package needs a function here."""
+    folders = {path.parent.name for path in pathlib.Path(azjax.__file__).parent.glob("*/*.py")}
+    assert {*USES} == folders - {"programs", "cli"}  # They call the others.
+    player = azjax.load("hex:4")
+    USES[package](player, init_batch(player.game, 2), tmp_path)

@@ -1,0 +1,423 @@
+"""Pages about players in browsers: they open, can be read and used, and search as Python does."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+import dots
+from azjax import runs
+from azjax.cli import explain, train
+from azjax.networks import MLPConfig
+from azjax.runs import presets
+from azjax.search import PUCT, make_search
+from azjax.viz import atlas as atlases
+from azjax.viz import networks
+from azjax.viz.live import live_data, pack_player, solve
+from azjax.viz.page import Section, write_page
+from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, inside, opened, press
+from javascript import OVERRIDDEN
+from run_directories import make_run
+
+SIMULATIONS = 12
+SMOKE = presets.smoke(presets.get("default"))
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("explained") / "run"
+    train.main(["--smoke", "--network.kind=mlp", "--no-report", "--run-dir", str(run_dir)])
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def exported(run_dir):
+    path = run_dir.parent / "explain.html"
+    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def page(browser, exported):
+    with opened(browser, exported) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def visits(run_dir):
+    """The visits of the same search in Python."""
+    player = azjax.load(str(run_dir))
+    config = PUCT(num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
+    search = jax.jit(
+        make_search(config, player.game, lambda _, key, states: player.evaluate(states))
+    )
+    states = jax.tree.map(lambda leaf: leaf[None], player.game.init())
+    return search(player.params, jax.random.key(0), states).visit_counts[0].tolist()
+
+
+ADDRESS = f"#algorithm=puct&num_simulations={SIMULATIONS}&t={3 * SIMULATIONS}"
+
+
+def at(root):
+    return int(root.get_attribute("data-t"))
+
+
+def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, visits):
+    with opened(browser, exported, address=ADDRESS) as page:
+        root = component(page, "explorer")
+        assert root.locator("[data-k=N]").all_inner_texts() == list(map(str, visits))
+        press(root, "reset")
+        root.locator("[data-button=next]").focus()
+        for key, t in (("ArrowRight", 1), ("n", 2), ("p", 1), ("5", 15), ("r", 0), ("5", 15)):
+            page.keyboard.press(key)
+            assert at(root) == t, key
+        root.get_by_label("how many simulations to run").fill("2")
+        assert at(root) == 15  # Typing a number is not stepping.
+        root.locator("[data-node='0']").focus()
+        for key in ("ArrowDown", "Enter"):
+            page.keyboard.press(key)
+        selected = root.get_attribute("data-selected")
+        assert selected != "0"
+        assert page.evaluate("document.activeElement.dataset.node") == selected
+        atlas = component(page, "atlas")
+        atlas.locator(".az-atlas-picture").focus()
+        page.keyboard.press("ArrowDown")
+        assert "1 move, O to move" in atlas.inner_text()
+        game = component(page, "play").locator("[data-cell='4']")
+        game.press("Enter")
+        page.wait_for_function(
+            "document.querySelector('[data-kind=play]').dataset.board.includes('O')"
+        )
+        assert game.evaluate("e => e === document.activeElement")
+        lesson = component(page, "loop")
+        lesson.locator("[data-button=step-position]").press("ArrowRight")
+        assert page.evaluate("document.activeElement.dataset.focus") == "step-search"
+
+
+def test_the_page_works_in_firefox(firefox, exported, visits):
+    def read(code):
+        return firefox.evaluate(f"() => {code}")
+
+    searched = "document.querySelector('[data-kind=explorer]')"
+    firefox.goto(f"{exported.as_uri()}{ADDRESS}")
+    shown = read(f"[...{searched}.querySelectorAll('[data-k=N]')].map((e) => e.textContent)")
+    assert list(map(int, shown)) == visits
+    for name, t in (("reset", 0), ("run-5", 15), ("next", 16), ("previous", 15)):
+        firefox.click(f"[data-kind=explorer] [data-button={name}]")
+        assert read(f"Number({searched}.dataset.t)") == t
+    read(f"{searched}.querySelector('[data-node=\"0\"]').focus()")
+    for key in ("ArrowDown", "Enter"):
+        firefox.press(key)
+    assert read(f"{searched}.dataset.selected") != "0"
+    game = "document.querySelector('[data-kind=play]').dataset.board"
+    firefox.click("[data-kind=play] [data-cell='4']")
+    firefox.wait_for(f"() => {game}.includes('O')")
+    assert read(game)[4] == "X"
+    assert firefox.errors == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_the_page_is_legible_and_accessible(browser, exported, barriers, width, scheme):
+    with opened(browser, exported, width, color_scheme=scheme) as page:
+        press(component(page, "tour"), "option-1")
+        press(component(page, "training"), "blunder")
+        press(component(page, "play"), "thoughts")
+        press(component(page, "play"), "truth")
+        press(component(page, "loop"), "step-loss")
+        check_fits(page, width)
+        assert barriers(page) == []
+        component(page, "explorer").locator("[data-setting=evaluator]").select_option("rollout")
+        press(component(page, "explorer"), "reset")
+        press(component(page, "explorer"), "run-5")  # To a backup, with values in the tree.
+        assert page.evaluate(OVERRIDDEN) == []
+
+
+def test_a_dot_shows_its_snapshot_and_sets_the_position_of_the_page(page, run_dir, solution):
+    picture = component(page, "atlas")
+    iterations, snapshots = atlases.load_snapshots(run_dir)
+    dots_drawn = picture.locator("[data-index]")
+    assert dots_drawn.count() == 765
+    for place, iteration in enumerate(iterations):
+        picture.get_by_label("iteration").fill(str(place))
+        blunders = int(snapshots.blunders[place].sum())
+        assert f"Iteration {iteration}: {blunders:,} blunder" in picture.inner_text()
+        looks = dots_drawn.evaluate_all("dots => dots.map(d => d.getAttribute('class'))")
+        shown = ["az-atlas-ok" not in look and "az-atlas-over" not in look for look in looks]
+        assert np.array_equal(shown, snapshots.blunders[place] > 0)
+    places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
+    index = int(np.flatnonzero(snapshots.blunders[-1])[0])
+    row, action = places.representatives[index], snapshots.action[-1, index]
+    picture.locator(f"[data-index='{index}']").click(force=True)
+    text = picture.inner_text()
+    assert {1: "a win", 0: "a draw", -1: "a loss"}[int(solution.values[row])] in text
+    verdict = "optimal" if solution.optimal[row, action] else "a blunder"
+    assert f"): {verdict}" in text and f"blunders in {snapshots.blunders[-1, index]}" in text
+    board = "".join(".XO"[cell] for cell in solution.states.board[row])
+    assert component(page, "encoding").get_attribute("data-board") == board
+    page.wait_for_url(f"**board={board}*")
+    picture.get_by_role("button", name="Play").click()
+    picture.get_by_text(f"Iteration {iterations[-1]}:").wait_for()
+    picture.get_by_role("button", name="Play").wait_for()  # It stops there.
+
+
+def test_links_lead_to_positions_and_sections_and_invalid_ones_to_the_start(browser, exported):
+    address = "#board=X...O....&iteration=1&algorithm=uct&num_simulations=9&t=8"
+    with opened(browser, exported, address=address) as page:
+        assert component(page, "encoding").get_attribute("data-board") == "X...O...."
+        assert at(component(page, "explorer")) == 8
+        assert "Iteration 1:" in component(page, "atlas").inner_text()
+        page.locator(".az-contents a", has_text="Proof").click()
+        top = page.locator("section:has([data-kind=proof])").bounding_box()["y"]
+        assert 0 <= top < 60 and "section" not in page.url
+    for address in ("#board=XXX", "#board=%3Cb%3E", "#board=%zz", "#t=1e9&seed=-1", "#=", "#board"):
+        with opened(browser, exported, address=address) as page:
+            assert component(page, "encoding").get_attribute("data-board") == "." * 9
+
+
+def test_the_theme_is_that_of_the_system_until_another_is_chosen(page):
+    def paper():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = paper()
+    page.emulate_media(color_scheme="dark")
+    dark = paper()
+    assert dark != light
+    for scheme, theme, expected in (("dark", "light", light), ("light", "dark", dark)):
+        page.emulate_media(color_scheme=scheme)
+        page.get_by_label("theme").select_option(theme)
+        assert paper() == expected
+
+
+def test_motion_stops_where_it_is_reduced(page):
+    press(component(page, "loop"), "step-after")
+    root = component(page, "explorer")
+    root.locator("[data-setting=evaluator]").select_option("rollout")
+    go(root, 2)
+    for query, name in (
+        ("[data-column='p after'] .az-loop-bar", "az-loop-grow"),
+        (".az-explorer .az-playout li:last-child", "az-appear"),
+    ):
+        part = page.locator(query).first
+        page.emulate_media(reduced_motion="reduce")
+        assert part.evaluate("e => getComputedStyle(e).animationName") == "none"
+        page.emulate_media(reduced_motion="no-preference")
+        assert part.evaluate("e => getComputedStyle(e).animationName") == name
+
+
+# The explorer on screens of three sizes.
+
+
+@pytest.fixture(scope="module")
+def make_page(tmp_path_factory, tic_tac_toe):
+    def make(simulations):
+        data = live_data(tic_tac_toe, PUCT(num_simulations=simulations, dirichlet_fraction=0.0))
+        sections = [Section("A search", kind="explorer", data=data)]
+        folder = tmp_path_factory.mktemp("legible")
+        return write_page(folder / "page.html", "A search", sections)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [("desktop", 1000), ("laptop", 48), ("phone", 48), ("phone", 1000)]
+)
+def test_every_size_of_screen_and_search_is_legible(browser, make_page, size, count):
+    with opened(browser, make_page(count), *SIZES[size]) as page:
+        root = component(page, "explorer")
+        middle = 3 * (2 * count // 3)
+        for t in (0, middle + 1, middle + 2, middle + 3, -1):
+            go(root, t)
+            seen = root.evaluate(MEASURE)
+            check_tree(seen)
+            lit = sorted(group["level"] for group in seen["groups"] if group["lit"])
+            if root.get_attribute("data-phase") in ("selection", "backup"):
+                assert lit == list(range(1, lit[-1] + 1))  # The whole path.
+            if size == "phone":
+                assert [c for c in seen["controls"] if c[1] < 43.9] == []
+            else:
+                top, bottom = zip(*((box[1], box[3]) for box in seen["parts"]), strict=True)
+                assert max(bottom) - min(top) <= SIZES[size][1]
+        if size == "phone":  # The buttons stick to the screen.
+            root.locator(".az-moves").scroll_into_view_if_needed()
+            box = root.locator(".az-transport").bounding_box()
+            assert box["y"] + box["height"] == pytest.approx(844, abs=1) and box["height"] < 130
+
+
+@pytest.mark.parametrize("size", ["laptop", "phone"])
+def test_the_tree_is_zoomed_dragged_and_opened(browser, make_page, size):
+    with opened(browser, make_page(48), *SIZES[size]) as page:
+        root = component(page, "explorer")
+        go(root, 100)
+        # On a phone, the buttons would cover the picture's center, where drags start.
+        root.locator(".az-tree-box").evaluate("box => box.scrollIntoView()")
+        start = root.evaluate(MEASURE)
+
+        def view():
+            return root.locator("[data-node='0']").bounding_box()
+
+        first = view()
+        press(root, "zoom-in")
+        assert view()["width"] > first["width"]
+        left, top, right, bottom = start["picture"]
+        for corner in ((left, top), (right, bottom)):  # The root stays visible.
+            page.mouse.move((left + right) / 2, (top + bottom) / 2)
+            page.mouse.down()
+            page.mouse.move(*corner, steps=3)
+            page.mouse.up()
+            seen = root.evaluate(MEASURE)
+            [group] = [group for group in seen["groups"] if group["node"] == "0"]
+            assert inside(group["box"], seen["picture"])
+        press(root, "fit")
+        assert root.evaluate(MEASURE)["groups"] == start["groups"]
+        press(root, "zoom-in")
+        press(root, "next")  # The path of a new simulation is always visible.
+        check_tree(root.evaluate(MEASURE))
+        press(root, "fit")
+        fold = root.locator("[data-fold]").first
+        shown = root.locator("[data-node]").count()
+        fold.click()
+        assert page.evaluate("document.activeElement.dataset.node") is not None
+        check_tree(root.evaluate(MEASURE))
+        press(root, "fit")
+        assert root.locator("[data-node]").count() == shown
+
+
+# Pages of other games and players.
+
+
+def data_of(path):
+    return json.loads(path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0])
+
+
+def kinds_of(page):
+    return page.locator(".az-component").evaluate_all("all => all.map((e) => e.dataset.kind)")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_of_connect_four_searches_and_reviews_a_game(browser, tmp_path, width):
+    config = dataclasses.replace(SMOKE, game="connect_four", network=MLPConfig())
+    run_dir, path = make_run(tmp_path / "run", config, iterations=(0, 2)), tmp_path / "page.html"
+    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
+    assert 1e5 < path.stat().st_size < 4e6
+    data = data_of(path)[0]
+    assert [network["iteration"] for network in data["networks"]] == [0, 2]
+    assert data["networks"][1] == pack_player(azjax.load(run_dir)) and "positions" not in data
+    address = "#algorithm=gumbel&num_simulations=200&t=600"
+    with opened(browser, path, width, address=address) as page:
+        assert kinds_of(page) == ["play", "explorer", "compare", "encoding", "training", "loop"]
+        root = component(page, "explorer")
+        page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
+        assert at(root) == 600
+        check_fits(page, width, least=41)  # A button is a bit smaller than its cell.
+        cells = page.locator(".az-cell").evaluate_all("all => all.map(e => e.getScreenCTM().a)")
+        assert len(cells) == 3 * 42 and 30 * min(cells) >= 44  # Drawing units of a cell.
+        if width == 390:
+            return
+        game = component(page, "play")
+        while game.get_attribute("data-result") is None:
+            board = game.get_attribute("data-board")
+            game.locator(".az-cell").nth(board[:7].rindex(".")).click()
+            page.wait_for_function(  # Until it is the reader's turn again, or the game is over.
+                "([e, full]) => e.dataset.result || e.dataset.board.split('.').length < full",
+                arg=[game.element_handle(), board.count(".")],
+            )
+        game.locator(".az-review li").first.wait_for()
+        stones = 42 - game.get_attribute("data-board").count(".")
+        assert game.locator(".az-review li").count() == stones
+        assert "The values come from searches of 100 simulations" in game.inner_text()
+
+
+def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_path):
+    game, path = dots.make(), tmp_path / "page.html"
+    name, solution = f"{dots.__file__}:make", solve(dots.make())
+    network = MLPConfig(encoding="edges", hidden=(32,), head_hidden=16)
+    config = dataclasses.replace(SMOKE, game=name, network=network)
+    run_dir = make_run(tmp_path / "run", config, game=game)
+    options = ["--run-dir", str(run_dir), "--game", name, "--out", str(path)]
+    assert explain.main(options) == 0 and path.stat().st_size < 2.5e6
+    with opened(browser, path) as page:
+        assert [kind for kind in kinds_of(page) if kind != "loop"] == [
+            *("tour", "play", "explorer", "proof", "compare", "training")
+        ]
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        played = component(page, "play")
+        while played.get_attribute("data-result") is None:
+            before = played.get_attribute("data-board")
+            played.locator("[data-move]:not([aria-disabled])").first.click()
+            page.wait_for_function(
+                "([e, text]) => e.dataset.board !== text && (e.dataset.result "
+                "|| e.querySelector('[data-move]:not([aria-disabled])'))",
+                arg=[played.element_handle(), before],
+            )
+        assert played.locator(".az-review li").count() == 12
+        component(page, "explorer").locator(".az-start [data-move='0']").click()
+        row = str(solution.children[0, 0])
+        assert component(page, "training").get_attribute("data-board") == row
+        for _ in range(20):
+            press(component(page, "tour"), "tour-next")
+        assert "You answered 0 of 10 questions" in component(page, "tour").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("tic_tac_toe", ["tour", "play", "explorer", "proof", "compare", "encoding"]),
+        ("connect_four", ["play", "explorer", "compare", "encoding"]),
+    ],
+)
+def test_a_player_that_comes_with_azjax_is_explained(name, parts, tmp_path, browser):
+    path = tmp_path / "page.html"
+    assert explain.main([name, "--out", str(path)]) == 0
+    assert f"{name} comes with azjax. It learned" in path.read_text()
+    assert data_of(path)[0]["networks"] == [pack_player(azjax.load(name))]
+    with opened(browser, path) as page:
+        page.wait_for_selector(".az-explorer svg")
+        assert kinds_of(page) == parts
+
+
+def test_a_page_holds_the_networks_of_its_run(run_dir, exported):
+    player, config = azjax.load(str(run_dir)), runs.read_config(run_dir)
+    data = data_of(exported)[0]
+    assert [each["iteration"] for each in data["networks"]] == list(range(player.iteration + 1))
+    assert data["networks"][-1] == pack_player(player)
+    assert data["settings"]["algorithm"] == config.search.algorithm
+    assert data["explorer"]["algorithm"] == "puct"
+    starts = {each["title"]: each["position"] for each in data["starts"]}
+    solved = solve(player.game)
+    boards = solved.states.board.tolist()
+    cells = {title: [".XO".index(mark) for mark in text] for title, text in starts.items()}
+    rows = {t: boards.index([-1 if x == 2 else x for x in board]) for t, board in cells.items()}
+    best = {title: np.flatnonzero(solved.optimal[row]).tolist() for title, row in rows.items()}
+    assert best["O answers a corner"] == [4] and best["O must block"] == [2]
+    assert 2 in best["X can win in one move"] and best["O between two corners"] == [1, 3, 5, 7]
+    assert data["tour"] == "X........"
+
+
+def test_a_network_or_a_file_that_is_no_use_is_left_out_or_rejected(
+    run_dir, tmp_path, monkeypatch, capsys
+):
+    def write(run_dir, out="page.html"):
+        return explain.main(["--run-dir", str(run_dir), "--out", str(tmp_path / out)])
+
+    assert write(tmp_path / "nothing") == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert write(run_dir, "nowhere/page.html") == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+    def refuse(player):
+        raise ValueError("this network is another")
+
+    monkeypatch.setattr(explain, "pack_player", refuse)
+    four = make_run(tmp_path / "run", dataclasses.replace(SMOKE, game="connect_four"))
+    assert write(four) == 0
+    said = "the page has no network and no games against it: this network is another\n"
+    assert capsys.readouterr().err == said
+    page = (tmp_path / "page.html").read_text()
+    assert 'data-kind="explorer"' in page and 'data-kind="play"' not in page
+    assert networks.list_answers(run_dir)

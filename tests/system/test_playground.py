@@ -1,0 +1,246 @@
+"""The playground in a browser: its players play as they do in Python, and it can be used."""
+
+import dataclasses
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+import playground
+from azjax.players.overrides import oriented_overrides
+from browsing import check_fits, opened, press
+from javascript import OVERRIDDEN, evaluate
+
+# Plays games against a player who moves first. Every other opponent moves at random; the others win
+# or prevent a win if they can. Returns the player's moves by position, and the results for it.
+PLAY = """async ([packed, count]) => {
+  const shipped = await azjax.openShipped(packed);
+  const { game } = shipped;
+  const random = azjax.generator(1);
+  const wins = (position, action, player) => {
+    const board = position.board.with(game.cell(position.board, action), player ? -1 : 1);
+    return game.at(board).line !== null;
+  };
+  const reply = (position, isGreedy) => {
+    const legal = game.legal(position);
+    const any = legal[Math.floor(random() * legal.length)];
+    if (!isGreedy) return any;
+    const win = legal.find((action) => wins(position, action, 1));
+    return win ?? legal.find((action) => wins(position, action, 0)) ?? any;
+  };
+  const [decisions, lost] = [{}, []];
+  for (let i = 0; i < count; i++) {
+    let position = game.init();
+    while (!position.over) {
+      const isPlayer = position.player === 0;
+      const action = isPlayer ? shipped.choose(position).action : reply(position, i % 2 === 1);
+      if (isPlayer) decisions[position.text] = action;
+      position = game.step(position, action);
+    }
+    if (game.winner(position) === 1) lost.push(position.text);
+  }
+  return [decisions, lost];
+}"""
+
+
+def states_at(game, texts):
+    boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
+    boards = np.where(boards == 2, -1, boards).astype(np.int8)
+    states = jax.tree.map(lambda leaf: np.resize(leaf, (len(boards), *leaf.shape)), game.init())
+    return states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
+
+
+def test_players_choose_the_moves_of_python_and_a_proved_one_loses_no_game():
+    player = azjax.load("connect_four")
+    decisions, lost = evaluate(PLAY, [playground.pack_player(player), 150])
+    states = states_at(player.game, decisions)
+    act = jax.jit(player.agent.act)
+    expected = act(player.agent.params, jax.random.key(0), states).action
+    np.testing.assert_array_equal(list(decisions.values()), expected)
+    assert len(decisions) > 400 and lost == []
+    searching = azjax.load("hex:6")
+    moves = "(packed, texts) => azjax.openShipped(packed).then((shipped) => texts.map((text) => "
+    moves = moves.replace("(packed, texts)", "([packed, texts])")
+    moves += "shipped.choose(shipped.game.read(text)).action))"
+    texts = ["." * 36, "X" + "." * 34 + "O", "XO" * 6 + "." * 24]
+    states = states_at(searching.game, texts)
+    act = jax.jit(searching.agent.act)
+    expected = act(searching.agent.params, jax.random.key(0), states).action
+    found = evaluate(moves, [playground.pack_player(searching), texts])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A page with a player whose table has its reply to 4, 4, and with counts of a proof."""
+    player = azjax.load("connect_four")
+    states = states_at(player.game, ["." * 31 + "O......X..."])
+    table = oriented_overrides(player.game, player.parts.network.encoding, states, np.array([2]))
+    packed = playground.pack_player(dataclasses.replace(player, overrides=table))
+    proof = {"sha256": "0", "decisions": 12345, "won": 6789, "drawn": 321, "lost": 0}
+    packed["about"] |= {"name": "connect_four", "sha256": "0", "proof": proof}
+    path = tmp_path_factory.mktemp("playground") / "index.html"
+    return playground.write_playground(path, player, [packed, playground.pack_shipped("hex:6")])
+
+
+def match(tab):
+    return tab.locator(".az-match")
+
+
+def wait_for_turn(tab, stones):
+    """Waits until the board has at least this number of stones, or the game is over."""
+    tab.wait_for_function(
+        """(stones) => {
+          const { board, result } = document.querySelector(".az-match")?.dataset ?? {};
+          return result || board?.replaceAll(".", "").length >= stones;
+        }""",
+        arg=stones,
+    )
+
+
+def test_a_game_is_played_with_keys_and_the_table_is_marked(browser, written):
+    with opened(browser, written) as tab:
+        wait_for_turn(tab, 1)
+        about, moves = tab.locator("[data-about]"), tab.locator(".az-move-list li")
+        assert "proved never to lose. In 1 position" not in about.inner_text()
+        assert (
+            "proved never to lose" in about.inner_text() and "In 1 position" in about.inner_text()
+        )
+        column = match(tab).locator("[data-cell='3']")
+        column.press("Enter")
+        wait_for_turn(tab, 3)
+        assert moves.all_inner_texts() == ["X 4", "O 4", "X 3 \N{BLACK CIRCLE}"]
+        assert match(tab).locator(".az-mark").count() == 1
+        assert column.evaluate("e => e === document.activeElement")
+        press(match(tab), "undo")
+        wait_for_turn(tab, 1)
+        assert moves.count() == 1 and match(tab).locator(".az-mark").count() == 0
+        while not match(tab).get_attribute("data-result"):
+            board = match(tab).get_attribute("data-board")
+            match(tab).locator(f"[data-cell='{board[:7].rindex('.')}']").click()
+            wait_for_turn(tab, 44 - board.count("."))
+        assert match(tab).get_attribute("data-result") == "loss"
+        strength = match(tab).locator("[data-setting=strength]")
+        for value, words in (("32", "does not cover this game"), ("0", "proved never to lose")):
+            strength.select_option(value)
+            assert words in about.inner_text()
+        press(match(tab), "play-X")
+        assert "when you move first, you may win" in about.inner_text()
+        assert match(tab).get_attribute("data-board") == "." * 42
+
+
+def test_hex_is_played_against_a_search_that_can_be_watched(browser, written):
+    with opened(browser, written) as tab:
+        press(tab, "game-1")
+        tab.wait_for_selector(".az-match polygon")
+        wait_for_turn(tab, 1)
+        match(tab).locator("[data-cell='14']").press("Enter")
+        wait_for_turn(tab, 3)
+        assert match(tab).get_attribute("data-board")[14] == "O"
+        press(tab, "watch")
+        explorer = tab.locator("[data-kind=explorer]")
+        tab.wait_for_function("e => !e.ariaBusy", arg=explorer.element_handle())
+        board = match(tab).get_attribute("data-board")
+        assert explorer.locator(f".az-start [data-board='{board}']").count() == 1
+        press(tab, "run-search")
+        tab.wait_for_function("e => e.dataset.simulation === '64'", arg=explorer.element_handle())
+        match(tab).locator(f"[data-cell='{board.index('.')}']").click()
+        wait_for_turn(tab, 5)
+        now = match(tab).get_attribute("data-board")
+        explorer.locator(f".az-start [data-board='{now}']").wait_for()
+        assert explorer.get_attribute("data-t") == "0"
+
+
+def test_replies_are_chosen_and_lines_end(browser, written):
+    with opened(browser, written) as tab:
+        root = tab.locator("[data-kind=unbeaten]")
+        root.locator("[data-button=choose-3]").wait_for()
+        assert root.locator("[data-claim]").inner_text().startswith("No opponent can")
+        how = root.locator(".az-intro").inner_text()
+        for count in ("12,345 decisions", "6,789 wins", "321 draws", "no losses"):
+            assert count in how
+        assert root.locator("[data-answer]").nth(3).inner_text() == "column 3 \N{BLACK CIRCLE}"
+        while not root.get_attribute("data-result"):
+            root.locator(".az-proof-replies [data-button]").first.click()
+        assert root.get_attribute("data-result") == "won"
+        assert "1 won, 0 drawn and none lost" in root.locator("[data-tally]").inner_text()
+        press(root, "line-1")
+        assert root.get_attribute("data-result") is None
+        press(root, "random-lines")
+        tab.wait_for_function("document.querySelector('[data-random]').dataset.random === '100'")
+
+
+def test_without_a_proof_the_page_claims_none(browser, written, tmp_path):
+    packed = playground.pack_shipped("connect_four")
+    player = azjax.load("connect_four")
+    path = playground.write_playground(tmp_path / "page.html", player, [packed])
+    with opened(browser, path) as tab:
+        wait_for_turn(tab, 1)
+        about = tab.locator("[data-about]").inner_text()
+        assert "It was not proved unbeatable: you may win." in about
+        tab.locator("[data-claim=open]").wait_for()
+        assert tab.locator("[data-claim=proved]").count() == 0
+        assert tab.locator(".az-picker").count() == 0  # There is only one game.
+    [text] = re.findall(r"<p>(It is a neural network .*?)</p>", written.read_text())
+    _, second, third, *_ = text.split(". ")
+    assert second == "When it moves first, it never loses: a program played every possible reply"
+    assert re.fullmatch(r"In [\d,]+ positions, it plays a stored move instead of its own", third)
+    assert "never loses" not in path.read_text().partition("<script")[0]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light"), (2560, "dark")])
+def test_the_page_is_legible_and_accessible(browser, written, barriers, width, scheme):
+    with opened(browser, written, width, 844, color_scheme=scheme) as tab:
+        wait_for_turn(tab, 1)
+        if width > 2000:  # Both boards are next to the words.
+            query = ".az-play-board svg.az-board", "[data-kind=unbeaten] .az-columns > svg.az-board"
+            mine, its = (tab.locator(name).bounding_box() for name in query)
+            assert its["width"] == mine["width"] >= 490
+            assert its["x"] > mine["x"] + 1.5 * mine["width"]
+            return
+        if width == 390:
+            press(tab, "game-1")
+            tab.wait_for_selector(".az-match polygon")
+        press(tab, "watch")
+        tab.wait_for_function("!document.querySelector('[data-kind=explorer]').ariaBusy")
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        if width == 1280:
+            check_fits(tab, width)
+            assert tab.evaluate(OVERRIDDEN) == []
+        assert barriers(tab) == []
+
+
+def test_the_picture_moves_unless_motion_is_reduced(browser, written):
+    moving = "document.querySelector('.az-hero svg').getAnimations({subtree: true})"
+    running = f"{moving}.filter((each) => each.playState === 'running').length"
+    with opened(browser, written, reduced_motion="no-preference") as tab:
+        assert tab.evaluate(running) > 10
+        tab.get_by_label("pause the animation").check()
+        assert tab.evaluate(running) == 0
+    with opened(browser, written) as tab:
+        assert tab.evaluate(f"{moving}.length") == 0
+
+
+def test_the_page_works_in_firefox(firefox, written):
+    firefox.goto(written.as_uri())
+    firefox.wait_for("() => document.querySelector('.az-match')?.dataset.board?.includes('X')")
+    firefox.click(".az-match [data-cell='3']")
+    firefox.wait_for("() => document.querySelectorAll('.az-move-list li').length === 3")
+    firefox.wait_for("() => document.querySelector('[data-answer]') !== null")
+    assert firefox.errors == []
+
+
+def test_the_page_works_in_a_frame(browser, written):
+    host = written.with_name("host.html")
+    host.write_text(
+        "<!doctype html><title>host</title>"
+        f'<iframe sandbox="allow-scripts" src="{written.name}" width="600" height="600"></iframe>'
+    )
+    with opened(browser, host) as tab:
+        frame = tab.frame_locator("iframe")
+        frame.locator(".az-match [data-cell='3']").wait_for()
+        frame.locator(".az-hero a").click()
+        frame.locator("[data-button=choose-3]").click()
+        frame.locator("[data-button=line-3]").wait_for()

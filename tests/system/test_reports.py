@@ -1,0 +1,136 @@
+"""Reports in a browser, reports of other games, and the pictures of the guide."""
+
+import contextlib
+import dataclasses
+import json
+import re
+import shutil
+
+import pytest
+
+import azjax
+import misere_pile
+from azjax import runs
+from azjax.cli import report
+from azjax.runs import presets
+from azjax.viz.report import write_report
+from experiments import pictures
+from javascript import OVERRIDDEN
+from run_directories import make_run
+
+CONFIG = presets.smoke(presets.get("default"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trained run with its report."""
+    from trained import train_once
+
+    return train_once(tmp_path_factory.mktemp("trained")).run_dir
+
+
+def open_report(run, browser, width, height=800, **settings):
+    page = browser.new_page(viewport={"width": width, "height": height}, **settings)
+    page.goto((run / "report.html").as_uri())
+    return page
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
+def test_a_report_is_accessible_and_its_lines_have_their_names(
+    run, browser, barriers, scheme, width
+):
+    page = open_report(run, browser, width, color_scheme=scheme)
+    assert barriers(page) == []
+    assert page.evaluate(OVERRIDDEN) == []
+    inside = """(box, query) => [...box.querySelectorAll(query)].filter((e) => {
+      const [inner, outer] = [e, box].map((x) => x.getBoundingClientRect());
+      return inner.width && inner.left >= outer.left && inner.right <= outer.right;
+    }).map((e) => e.textContent)"""
+    boxes = page.locator(".az-charts .az-scroll").all()
+    assert len(boxes) == 4
+    for box in boxes:
+        names = box.locator(".az-name").all_text_contents()
+        axis = box.locator(".az-axis-name").text_content()
+        fits = width > 1000
+        assert box.evaluate(inside, ".az-name") == (names if fits else []) and names
+        legend = [] if fits else [*names, f"horizontal: {axis}"]
+        assert box.evaluate(inside, ".az-names li") == legend
+    page.close()
+
+
+def test_an_animation_is_written_and_can_be_read_on_a_phone(run, browser, tmp_path, capfd):
+    path = tmp_path / "animation.svg"
+    assert report.main(["--run-dir", str(run), "--animation", str(path)]) == 0
+    assert f"animation: {path}\n" in capfd.readouterr().out
+    page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
+    page.set_content(f"<body style='margin: 16px'>{path.read_text()}")
+    seen = page.locator("svg").evaluate(
+        """svg => [svg, ...svg.querySelectorAll("text")].map((e) => {
+          const {left, right, top, bottom} = e.getBoundingClientRect();
+          return [e.textContent, parseFloat(getComputedStyle(e).fontSize) * svg.getScreenCTM().a,
+                  left, 390 - right, top - svg.getBoundingClientRect().top,
+                  svg.getBoundingClientRect().bottom - bottom];
+        })"""
+    )
+    words = {"blunder in some, at least half, or all symmetric copies", "iteration 8"}
+    assert words <= {text for text, *_ in seen[1:]}
+    for text, size, *margins in seen[1:]:
+        assert size >= 9 and min(margins) >= 0, text
+    assert seen[0][2:4] == [16, 16]  # The picture is not cut off.
+    page.close()
+
+
+def test_the_pictures_are_of_one_run(run, browser, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(pictures, "open_browser", lambda: contextlib.nullcontext(browser))
+    assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
+    assert f"pictures of {run}: {tmp_path}" in capfd.readouterr().out
+    names = {"animation.svg", "explorer.png", "encoding.png", "play.png"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    for path in tmp_path.glob("*.png"):
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG") and len(content) > 10_000
+
+
+def read(path):
+    """Returns the text and the markup of a report."""
+    content = path.read_text(encoding="utf-8")
+    body = re.sub(r"<(script|style).*?</\1>", "", content, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split()), body
+
+
+def test_a_game_without_ground_truth_has_matches(tmp_path):
+    game = misere_pile.make()._replace(
+        name="pile", most_positions=None, player=lambda state: state.player.reshape(())
+    )
+    config = dataclasses.replace(CONFIG, game="pile.py:make")
+    run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
+    text, body = read(write_report(run_dir, azjax.load(run_dir, game=game)))
+    assert 'class="az-text"' in body and "After move 0" in text
+    assert "alphazero(4) #9 is the newest network" in text
+    rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
+    assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
+    for _, won, drawn, lost, share in rows:
+        games = int(won) + int(lost)
+        assert games and drawn == "0" and float(share) == round(100 * int(won) / games)
+    assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # The networks are equal.
+
+
+def test_the_lessons_of_a_page_are_of_the_start_and_of_the_newest_network(run, tmp_path):
+    """A run that cannot be resumed has none."""
+    from azjax.viz.loop import loop_data
+
+    data = json.loads(json.dumps(loop_data(run, azjax.load(run))))
+    assert (data["game"], [each["iteration"] for each in data["lessons"]]) == (
+        "tic_tac_toe",
+        [0, 8],
+    )
+    assert data["settings"].keys() == {"search", "selfplay", "targets", "learner"}
+    first, last = data["lessons"]
+    config = runs.read_config(run)
+    assert (first["made"], last["made"]) == (0, 8 * config.learner.steps)
+    assert first["moves"] != last["moves"]
+    copy = shutil.copytree(run, tmp_path / "run")
+    for path in runs.checkpoints(copy).glob("*/state"):
+        shutil.rmtree(path)
+    with pytest.raises(runs.CheckpointError):
+        loop_data(copy, azjax.load(copy))

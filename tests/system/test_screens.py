@@ -1,0 +1,161 @@
+"""What a person sees: the final screens of programs in a terminal, compared with golden text.
+
+`screens.txt` has the screens. Numbers are written as #, and their columns are not compared: boxes
+are checked by their edges. To renew it after a change, and then read the difference:
+
+    AZJAX_WRITE_SCREENS=1 python -m pytest tests/system/test_screens.py
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import sysconfig
+
+import pytest
+
+import misere_pile
+from terminal import Terminal
+from trained import process_environment
+
+GOLDEN = pathlib.Path(__file__).with_name("screens.txt")
+DONE = "[done]"
+
+# Runs programs one after the other in a process; a line of input starts the next one. Certificates
+# are of the network alone, because searches compile slowly.
+PROGRAMS = """
+import importlib, json, sys
+from azjax import _interrupts as interrupts
+interrupts.listen()
+from azjax.proof import certificate
+certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+for name, *arguments in json.loads(sys.argv[1]):
+    status = importlib.import_module(f"azjax.cli.{name}").main(arguments)
+    input(f"status {status} [done]")
+"""
+
+
+def normalize(screen):
+    """Replaces numbers by #, and what depends on their widths or on the machine."""
+    screen = re.sub(r"memory on each of[^)]*\)", "memory", screen)
+    screen = re.sub(r"│ versions [^╰]*", "│ versions │\n", screen)
+    screen = re.sub(r"[-+]?\b\d[\d.,]*\b", "#", screen)
+    screen = re.sub(r" {2,}", " ", re.sub(r"─{2,}", "──", screen))
+    return "\n".join(line.strip() for line in screen.splitlines()).strip("\n") + "\n"
+
+
+def check_boxes(screen):
+    """Checks that every box is closed, with its edges below each other."""
+    lines = screen.splitlines()
+    for start, top in enumerate(lines):
+        if not top.startswith("╭"):
+            continue
+        end = next(i for i, line in enumerate(lines) if i > start and not line.startswith("│"))
+        assert top.endswith("╮") and lines[end][0] == "╰" and lines[end][-1] == "╯", screen
+        assert {len(line) for line in lines[start : end + 1]} == {len(top)}, screen
+        assert all(line.endswith("│") for line in lines[start + 1 : end]), screen
+    assert screen.count("╭") == screen.count("╰"), screen
+
+
+def read_golden():
+    texts = re.split(r"^=== (.+)\n", GOLDEN.read_text(), flags=re.MULTILINE)
+    return dict(zip(texts[1::2], texts[2::2], strict=True))
+
+
+def compare(name, screen):
+    check_boxes(screen)
+    shown = normalize(screen)
+    if os.environ.get("AZJAX_WRITE_SCREENS"):
+        texts = (read_golden() if GOLDEN.exists() else {}) | {name: shown}
+        GOLDEN.write_text("".join(f"=== {name}\n{text}" for name, text in texts.items()))
+    assert shown == read_golden()[name], f"{name}\n{screen}"
+
+
+class Session:
+    """Programs in one terminal; each has a cleared screen."""
+
+    def __init__(self, terminal):
+        self.terminal = terminal
+
+    def compare(self, name, columns=None, status=0):
+        """Compares the screen of the program that ends now; then starts the next one."""
+        self.terminal.wait_for(DONE)
+        compare(name, str(self.terminal.emulator).replace(f"status {status} {DONE}", ""))
+        self.terminal.emulator.clear()
+        if columns:
+            self.terminal.resize(columns, 40)
+        os.write(self.terminal.master, b"\n")
+
+    def wait_for_rows(self):
+        """Waits until the table of a training is full."""
+        for _ in range(9):
+            self.terminal.wait_for("until perfect")
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(misere_pile.__file__, "pile.py")
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}:/usr/bin:/bin")
+    terminals = []
+
+    def make(*programs, columns=100):
+        command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
+        terminals.append(Terminal(command, os.environ | process_environment(), columns, 40))
+        return Session(terminals[-1].__enter__())
+
+    yield make
+    for terminal in terminals:
+        terminal.__exit__()
+
+
+def test_screens_of_a_training_and_its_player(start):
+    smoke, run = ["--smoke", "--until", "perfect"], ["--run-dir", "run"]
+    session = start(
+        ["train", *smoke, *run, "--max-iterations", "3"],
+        ["train", "--resume", *run],
+        ["train", "--resume", *run, "--max-iterations", "5"],
+        ["verify", *run, "--limit", "0"],
+        ["play", *run, "--o", "random"],
+        ["arena", "random", "perfect", "--games", "20"],
+        ["train", "--game", "chess"],
+        ["play", *run, "--o", "random"],
+    )
+    session.compare("train, 100 columns", status=1)
+    session.compare("train, finished before", status=1, columns=80)
+    session.compare("train, resumed, 80 columns", status=1)
+    session.compare("verify, 80 columns", status=1)
+    for line in (b"d4", b"help", b"quit"):
+        session.terminal.type(line)
+    session.compare("play, 80 columns")
+    session.compare("arena, 80 columns")
+    session.compare("error, 80 columns", status=2)
+    session.terminal.type(b"\x03")
+    assert session.terminal.finish() == 130
+    compare("play, interrupted", str(session.terminal.emulator))
+
+
+def test_screens_of_other_trainings(start):
+    endless = ["--smoke", "--no-report", "--until", "perfect", "--max-iterations", "100000"]
+    custom = ["train", "--game", "pile.py:make", "--smoke", "--run-dir"]
+    session = start(
+        [*custom, "pile"],
+        ["train", *endless, "--run-dir", "interrupted"],
+        ["train", *endless, "--run-dir", "narrower"],
+        ["seeds", "--smoke", "--seeds", "2", "--max-iterations", "2"],
+    )
+    terminal = session.terminal
+    session.compare("custom game, 100 columns")
+    session.wait_for_rows()
+    terminal.type(b"\x03", after="until perfect")
+    session.compare("interrupted, 100 columns", status=130)
+    session.wait_for_rows()
+    terminal.resize(80, 40)
+    terminal.wait_for("until perfect")
+    terminal.type(b"\x03", after="until perfect")
+    session.compare("narrower while training", status=130)
+    session.compare("seeds, 80 columns", status=1)
+    assert terminal.finish() == 0

@@ -1,0 +1,123 @@
+"""The players that come with azjax: their proofs, equal bits, and how their files are made."""
+
+import importlib.util
+import pathlib
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax._commands import command
+from azjax.cli import verify
+from azjax.exact import seat as seats
+from azjax.exact.deciding import make_act, make_agent
+from azjax.exact.exhaustive import explore, finish
+from azjax.exact.overrides import OverrideTable, load_table, save_table
+from azjax.networks.quantized import make_quantized
+from azjax.runs import pretrained
+from experiments import add_overrides
+from integer_reference import evaluate
+from integers import make_case, observe, positions
+
+PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
+
+
+@pytest.mark.parametrize("name", pretrained.names())
+def test_they_give_equal_bits_in_thousands_of_positions(name):
+    player = azjax.load(name)
+    network, game = player.parts.network, pretrained.read_about(name)["game"]
+    variables, symmetric = network.init(jax.random.key(0)), network.symmetric
+    encoding, states = network.encoding, positions(game, 100, seed=5)
+    planes = observe(player.game, states, encoding)
+    expected = evaluate(player.game, symmetric, variables, planes)
+    for dtype in ("float32", "bfloat16"):
+        network = make_quantized(player.game, variables, encoding, symmetric, dtype)
+        outputs = jax.jit(network.infer)(network.fold(variables), planes)
+        jax.tree.map(np.testing.assert_array_equal, outputs, expected)
+
+
+@pytest.mark.parametrize("seat", ["first", "second"])
+def test_moves_of_exact_networks_need_no_comparison_and_pass_it(seat, tmp_path):
+    player = azjax.load("connect_four:5x4")
+    proof = seats.prove_seat(player, seat, tmp_path / "proof")
+    ends = proof.exploration.ends
+    assert proof.is_proof and proof.symmetric and proof.decided == ends.decisions
+    act, settings = make_act(make_agent(player, 0)), {"symmetric": True, "compare": True}
+    last = finish(explore(player.game, act, seats.SEATS[seat], tmp_path / "compared", **settings))
+    assert not last.breaks_symmetry
+    assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])
+
+
+def test_the_independent_program_confirms_a_proof(monkeypatch, capsys):
+    specification = importlib.util.spec_from_file_location("independent", PROGRAM)
+    program = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(program)
+    path = pretrained.path_of("connect_four:5x4")
+    monkeypatch.setattr(sys, "argv", ["connect_four.py", "--file", str(path)])
+    assert program.main() == 0
+    printed = capsys.readouterr().out
+    assert "4,185 decisions; ends: 1,540 won, 292 drawn, 0 lost" in printed
+
+
+def test_the_certificate_of_a_shipped_player_is_perfect():
+    certificate = azjax.verify(azjax.load("othello:4"), ())
+    assert certificate.perfect and not certificate.blunders
+
+
+def test_the_shipped_player_wins_connect_four_against_random_moves():
+    player = azjax.load("connect_four")
+    other = azjax.players.random_agent(player.game)
+    match = azjax.play_match(player.game, player.agent, other, 16, jax.random.key(0))
+    assert match.moving_first.wins == 8
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with an untrained player of tic-tac-toe."""
+    caches = pretrained.names, pretrained.load_pretrained, pretrained.read
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    [cache.cache_clear() for cache in caches]
+    about = {
+        "game": "tic_tac_toe",
+        "encoding": "relative",
+        "symmetric": True,
+        "iteration": 7,
+        "search": {"algorithm": "puct", "num_simulations": 5},
+        "alone": True,
+        "training": {"moves": 12345},
+    }
+    pretrained.add("tic_tac_toe", about, make_case("tic_tac_toe").made.variables)
+    pretrained.names.cache_clear()
+    yield tmp_path
+    [cache.cache_clear() for cache in caches]
+
+
+def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monkeypatch, capsys):
+    name, path = "tic_tac_toe", pretrained.path_of("tic_tac_toe")
+    before = path.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    assert add_overrides.main([name]) == 2
+    make = command("azjax", "verify", name, "--lines", "first", "--repair", "12")
+    assert capsys.readouterr().err.endswith(f"make it with {make}\n")
+    assert verify.main([name, "--lines", "first", "--repair", "12"]) == 0
+
+    [found] = tmp_path.glob("runs/verified/tic_tac_toe/lines/*.overrides.npz")
+    table = load_table(found, azjax.make(name))
+    one = OverrideTable(*jax.tree.map(lambda leaf: leaf[:1], table[:3]), table.rounds)
+    save_table(tmp_path / "one.npz", one)
+    assert add_overrides.main([name, "--table", str(tmp_path / "one.npz")]) == 1
+    assert path.read_bytes() == before
+
+    capsys.readouterr()
+    assert add_overrides.main([name]) == 0
+    assert " 0 lost\n" in capsys.readouterr().out
+    pretrained.read.cache_clear()
+    pretrained.load_pretrained.cache_clear()
+    pretrained.names.cache_clear()
+    player = azjax.load(name)
+    assert player.overrides is not None
+    assert azjax.prove_seat(player, "first", tmp_path / "proof").is_proof
+    assert 0 < len(player.overrides.actions) <= len(table.actions) + 1

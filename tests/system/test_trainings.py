@@ -1,0 +1,192 @@
+"""Whole trainings: every kind of run, both engines, a perfect player, and what stops them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import runs
+from azjax.cli import train, verify
+from azjax.proof import certificate
+from azjax.runs.storage import read_summary
+from terminal import Terminal
+from trained import RUN, network_alone, process_environment
+
+
+def train_in(run_dir, *arguments):
+    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
+
+
+def records(run_dir):
+    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def read(run_dir, name="certificate.json"):
+    return json.loads((run_dir / name).read_text())
+
+
+@pytest.mark.parametrize("arguments", ["--preset mlp", "--game connect_four"])
+def test_smoke_runs_finish(arguments, tmp_path, monkeypatch):
+    monkeypatch.setattr(certificate, "search_policy", network_alone)
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", *arguments.split()) == 0
+    assert [record["iteration"] for record in records(run_dir)] == [1, 2, 3]
+    evaluated = [record["iteration"] for record in records(run_dir) if "error" in record]
+    assert evaluated == ([1, 3] if "connect_four" in arguments else [])
+    assert (run_dir / "certificate.json").exists() == ("connect_four" not in arguments)
+
+
+def test_both_engines_train_the_same_network_bit_for_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(certificate, "search_policy", network_alone)
+    for engine in ("azjax", "mctx"):
+        run_dir = tmp_path / engine
+        assert train_in(run_dir, "--smoke", "--no-report", "--search.engine", engine) == 0
+        assert runs.read_config(run_dir).search.engine == engine
+    ours, theirs = (azjax.load(tmp_path / engine) for engine in ("azjax", "mctx"))
+    assert ours.iteration == theirs.iteration == 3
+    jax.tree.map(np.testing.assert_array_equal, ours.params, theirs.params)
+    folders = [tmp_path / engine / "checkpoints" / "3" for engine in ("azjax", "mctx")]
+    ours, theirs = (read_summary(folder).files for folder in folders)
+    assert ours == theirs  # The whole state, including the buffer.
+    assert ours.keys() == {"player/arrays.npz", "state/arrays.npz"}
+
+
+def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", "--no-report", "--max-iterations", "1") == 0
+    said = read(run_dir)
+    assert len({search["blunders"] for search in said["searches"]} | {said["blunders"]}) == 3
+    capfd.readouterr()
+    assert verify.main(["--run-dir", str(run_dir), "--json"]) == 1
+    assert json.loads(capfd.readouterr().out) | {"seconds": 0} == said | {"seconds": 0}
+    assert verify.main(["--run-dir", str(run_dir), "--limit", "2", "--simulations", "0"]) == 1
+    out, err = capfd.readouterr()
+    assert "NOT PROVED" in out and "network +" not in out and "\x1b" not in out and err == ""
+    assert out.count("instead of") == 2
+    assert f"and {said['blunders'] - 2:,} more: add --limit {said['blunders']} to see them" in out
+    for seat in ("first", "second"):  # Exhaustive play counts the same losing lines.
+        losing = said[f"losing_lines_{seat}"]
+        status = verify.main(["--run-dir", str(run_dir), "--lines", seat, "--json"])
+        found = json.loads(capfd.readouterr().out)
+        assert found["games"]["lost"] == losing and status == (losing > 0)
+        assert (found["seat"], found["simulations"], found["sampled"]) == (seat, 0, False)
+
+
+# Killed and interrupted runs.
+
+
+def start(*arguments):
+    """Starts a training as a process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "azjax", "train", *arguments],
+        **{"env": os.environ | process_environment(), "text": True},
+        **dict.fromkeys(["stdout", "stderr"], subprocess.PIPE),
+    )
+
+
+def test_a_process_killed_repeatedly_ends_the_same(trained, tmp_path):
+    run_dir = tmp_path / "run"
+    for delay in (0.0, 0.2, None):
+        given = ["--resume"] if run_dir.exists() else [*RUN, "--checkpoint-every", "1"]
+        with start(*given, "--no-report", "--run-dir", str(run_dir)) as process:
+            process.stdout.readline()  # The line of the next iteration.
+            if delay is not None:
+                time.sleep(delay)
+                process.kill()
+            _, stderr = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), stderr
+    for name in ("player/arrays.npz", "state/arrays.npz"):
+        folders = [each / "checkpoints" / "8" / name for each in (trained.run_dir, run_dir)]
+        with np.load(folders[0]) as whole, np.load(folders[1]) as killed:
+            assert whole.files == killed.files
+            assert all(whole[key].tobytes() == killed[key].tobytes() for key in whole.files)
+    losses = [[record["loss"] for record in records(each)] for each in (trained.run_dir, run_dir)]
+    assert losses[0] == losses[1] and len(losses[0]) == 8
+
+
+def test_a_real_process_prints_one_sentence_and_exits_with_2():
+    with start("--game", "chess") as process:
+        out, err = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    first, error = err.splitlines()
+    assert first == "azjax train: starting…" and error.startswith("error: unknown game 'chess'")
+
+
+def test_training_stops_at_nan(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]
+    wild += ["--learner.optimizer", "sgd", "--max-iterations", "9", "--game", "hex:3"]
+    wild += ["--until", "never", "--checkpoint-every", "1"]
+    assert train_in(run_dir, "--smoke", *wild) == 2
+    err = capfd.readouterr().err.splitlines()[-1]
+    assert err.startswith("error: ") and "lower learner.learning_" in err
+    name, iteration = re.search(r"(\w+) became nan in iteration (\d+)", err).groups()
+    assert name in records(run_dir)[-1]
+    assert [record["iteration"] for record in records(run_dir)] == list(range(1, int(iteration)))
+    player = azjax.load(run_dir)
+    assert player.iteration == int(iteration) - 1
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
+
+
+# A real terminal.
+
+
+def test_a_closed_terminal_or_pipe_loses_nothing(tmp_path):
+    endless = ["--game", "hex:6", "--smoke", "--until", "never", "--max-iterations", "100000"]
+    endless += ["--checkpoint-every", "100000", "--run-dir"]
+    command = ["-m", "azjax", "train", *endless, str(tmp_path / "terminal")]
+    with Terminal(command, os.environ | process_environment()) as terminal:
+        terminal.wait_for("to iteration 100000")
+        os.close(terminal.terminal)
+        os.close(terminal.master)
+        terminal.terminal = terminal.master = None
+        assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
+    with start(*endless, str(tmp_path / "pipe")) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=100) == 128 + signal.SIGPIPE
+    assert said.endswith(f"interrupted: continue with --resume --run-dir {tmp_path / 'pipe'}\n")
+    for name in ("terminal", "pipe"):
+        assert runs.iterations(tmp_path / name) == [len(records(tmp_path / name))]
+
+
+# Trainings without verification, with labelled positions, and with verification now and then:
+# with `_SMALL` 0, a tiny game is treated as a large one.
+AT_A_TERMINAL = """
+import sys
+from azjax import _interrupts as interrupts
+interrupts.listen()
+import azjax.games.base
+from azjax.cli import train
+def run(name, *arguments):
+    print(f"[{name}]")
+    folder = f"{sys.argv[1]}/{name}"
+    status = train.main([*arguments, "--smoke", "--no-report", "--run-dir", folder])
+    print(f"[status {status}]")
+run("never", "--game", "hex:6")
+run("labelled", "--game", "connect_four")
+azjax.games.base._SMALL = 0
+run("sometimes", "--game", "hex:3", "--examine-every", "2", "--max-iterations", "5")
+"""
+
+
+def test_trainings_of_every_kind_at_a_terminal(tmp_path):
+    environment = os.environ | process_environment()
+    with Terminal(["-c", AT_A_TERMINAL, str(tmp_path)], environment) as terminal:
+        assert terminal.finish() == 0  # Which checks that the terminal is as it was.
+    parts = re.split(r"\[(never|labelled|sometimes)\]\n", terminal.screen)
+    for name, screen in zip(parts[1::2], parts[2::2], strict=True):
+        assert "[status 0]" in screen or name == "sometimes"
+        assert "games/s" in screen and "to iteration" in screen, screen
+        assert ("blunders" in screen) == (name == "sometimes")
+        assert ("of moves worsen the outcome" in screen) == (name == "labelled")
+    assert b"\x1b[?25l" in terminal.raw  # The cursor was hidden.
