@@ -8,14 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
-from azjax.games.base import (
-    Game,
-    State,
-    describe,
-    name_actions,
-    random_action,
-    state_shapes,
-)
+from azjax.games.base import Game, State, describe, name_actions, random_action, state_shapes
 from azjax.games.positions import ILLEGAL
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
@@ -36,7 +29,11 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     Raises:
       AssertionError: if a rule is violated; the message has the rule and the position.
     """
-    _check_record(game)
+    encodings = game.encodings
+    is_list = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
+    _require(game, is_list and encodings, "encodings is a tuple of one name or more")
+    _require(game, game.num_actions > 0, "num_actions is above 0")
+    _require(game, game.max_plies > 0, "max_plies is above 0")
     _check_types(game)
     _check_symmetries(game)
     _require(game, not bool(game.is_over(game.init())), "the starting position is not over")
@@ -48,15 +45,6 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
 def _require(game: Game, holds: Any, rule: str, place: str = "") -> None:
     if not holds:
         raise AssertionError(f"{game.name}{place} violates the contract: {rule}")
-
-
-def _check_record(game: Game) -> None:
-    """Checks the fields that are not functions."""
-    encodings = game.encodings
-    is_list = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
-    _require(game, is_list and encodings, "encodings is a tuple of one name or more")
-    _require(game, game.num_actions > 0, "num_actions is above 0")
-    _require(game, game.max_plies > 0, "max_plies is above 0")
 
 
 def _check_types(game: Game) -> None:
@@ -153,7 +141,10 @@ def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
         keys = jax.random.split(jax.random.fold_in(key, ply), num_games)
         rules, over, actions, after = check_step(keys, states)
         for rule, holds in rules.items():
-            _check_rule(game, rule, np.asarray(holds), moves)
+            if not np.all(holds):
+                row, *tried = np.argwhere(~np.asarray(holds))[0].tolist()
+                on = f", on action {tried[0] - _BEYOND}," if tried else ""
+                _require(game, False, rule, _place(moves, row) + on)
         if ply < _ON_HOST or np.all(over):
             first = jax.tree.map(lambda leaf: leaf[0, 0], states)
             compiled = call_all(first, actions[0])
@@ -219,14 +210,6 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
         "only the move that ends a game is rewarded": ends | (rewards == 0),
         "the player to move is 0 or 1": (players == 0) | (players == 1),
     }
-
-
-def _check_rule(game: Game, rule: str, holds: np.ndarray, moves: list[np.ndarray]) -> None:
-    if holds.all():
-        return
-    row, *tried = np.argwhere(~holds)[0].tolist()
-    on = f", on action {tried[0] - _BEYOND}," if tried else ""
-    _require(game, False, rule, _place(moves, row) + on)
 
 
 def _place(moves: list[np.ndarray], row: int) -> str:

@@ -208,9 +208,6 @@ def play_games(
       openings: positions to start from in turn, `[K, ...]`; the starting position if None.
       batch_size: games played in parallel; if None, it depends on the sizes of the search trees.
       progress: called with the number of games finished since the last call.
-
-    Raises:
-      ValueError: see `play_match`.
     """
     _check_games(num_games)
     first, second = as_agent(first), as_agent(second)

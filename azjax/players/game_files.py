@@ -40,9 +40,6 @@ def export_games(
     """Plays a match and writes its games; both players may be the same.
 
     Deterministic players repeat the same game; wrap them in `azjax.players.sampled`.
-
-    Raises:
-      ValueError: see `check_path` and `play_match`.
     """
     check_path(path, game)
     played: list[PlayedGames] = []
@@ -85,9 +82,6 @@ def write_games(
       game: the rules.
       played: the games, from the argument `record` of `play_match`.
       opening_actions: `int [K, plies]`, the moves that lead to the openings of the match.
-
-    Raises:
-      ValueError: see `check_path`.
     """
     check_path(path, game)
     openings = np.zeros((1, 0), np.int32) if opening_actions is None else opening_actions

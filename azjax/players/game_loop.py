@@ -20,6 +20,9 @@ def make_match(game: Game, first: Agent, second: Agent) -> Callable:
     loop = jax.lax.while_loop if traceable else _while_on_host
     cond = jax.lax.cond if traceable else _cond_on_host
 
+    def is_unfinished(now: _Play) -> jax.Array:
+        return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
+
     def match(params, key, seat, numbers, states):
         move = functools.partial(_move, game, agents, cond, params, key, seat)
         outcomes = jnp.zeros(len(numbers), jnp.float32)
@@ -27,7 +30,7 @@ def make_match(game: Game, first: Agent, second: Agent) -> Callable:
         plies = jnp.zeros(len(numbers), jnp.int32)
         actions = jnp.full((game.max_plies, len(numbers)), -1, jnp.int32)
         start = _Play(jnp.int32(0), states, outcomes, plies, digests, actions)
-        end = loop(functools.partial(_is_unfinished, game), move, start)
+        end = loop(is_unfinished, move, start)
         over = jax.vmap(game.is_over)(end.states)
         return end.outcomes.astype(jnp.int8), end.plies, end.digests, end.actions.T, over
 
@@ -43,10 +46,6 @@ class _Play(NamedTuple):
     plies: jax.Array
     digests: jax.Array
     actions: jax.Array
-
-
-def _is_unfinished(game: Game, now: _Play) -> jax.Array:
-    return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
 
 
 def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:

@@ -4,6 +4,7 @@ Both are negamax (Knuth and Moore 1975): every value is for the player to move. 
 `while_loop` either descends from the top of the stack or backs up a value to the node above.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -75,11 +76,8 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
 
     def act(params, key, states):
         keys = jax.random.split(key, check_batch(game, states))
-
-        def search_one(key, state):
-            return _search(game, max_depth, prune, evaluate, params, key, state)
-
-        result = jax.vmap(search_one)(keys, states)
+        search = functools.partial(_search, game, max_depth, prune, evaluate, params)
+        result = jax.vmap(search)(keys, states)
         legal = jax.vmap(game.legal_actions)(states)
         value, action = result.stack.best[:, 0], choose(result.q_values, legal)
         best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
@@ -107,12 +105,6 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 
-    def evaluate_leaf(nodes, state):
-        """Returns the value of a position at the horizon."""
-        one = jax.tree.map(lambda leaf: leaf[None], state)
-        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
-        return values[0]
-
     def advance(progress: _Progress) -> _Progress:
         depth, stack = progress.depth, progress.stack
         node = jax.tree.map(lambda leaf: leaf[depth], stack)
@@ -125,7 +117,9 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         step = play(game, node.state, action)
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
-        leaf_value = jnp.where(over, 0.0, evaluate_leaf(progress.nodes, step.state))
+        one = jax.tree.map(lambda leaf: leaf[None], step.state)
+        _, values = evaluate(params, jax.random.fold_in(key, progress.nodes), one)
+        leaf_value = jnp.where(over, 0.0, values[0])
         # A leaf's value is backed up to this node, and a completed node's value to its parent.
         value = jnp.where(
             descend,

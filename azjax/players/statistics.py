@@ -94,9 +94,6 @@ def elo_difference(wins: int, draws: int, losses: int, confidence: float = 0.95)
 
     The score `s` and its interval are those of `mean_score`, clipped to [1 / (2 N), 1 - 1 / (2 N)]
     for `N` games. The result is therefore finite: at most `400 log10(2 N - 1)` in absolute value.
-
-    Raises:
-      ValueError: see `mean_score`.
     """
     least = 0.5 / (wins + draws + losses or 1)
     scores = np.clip(mean_score(wins, draws, losses, confidence), least, 1 - least)

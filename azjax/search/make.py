@@ -78,12 +78,17 @@ def make_search(
     """
     check_algorithm(algorithm)
     select, count = algorithm.select, algorithm.num_simulations
-    if _choose_engine(algorithm, engine) == "mctx":
+    engine = getattr(algorithm, "engine", "azjax") if engine is None else engine
+    if engine not in get_args(Engine):
+        known = " or ".join(map(repr, get_args(Engine)))
+        raise ValueError(f"the search's engine is {engine!r}: use {known}")
+    if engine == "mctx":
         select = functools.partial(search_by_mctx, algorithm)
     evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
-        _check_temperature(temperature)
+        if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
+            raise ValueError(f"temperature is {temperature}: use 0 or more")
         roots = _evaluate_roots(
             game, evaluate, params, keys, states, count, temperature=temperature, noise=add_noise
         )
@@ -201,21 +206,6 @@ def _evaluate_roots(
         keys_expand=keys_expand,
         expand=functools.partial(expand, game, evaluate, params),
     )
-
-
-def _choose_engine(algorithm: Any, engine: Engine | None) -> Engine:
-    """Returns the given engine. If it is None, returns the algorithm's default, or `azjax`."""
-    chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
-    if chosen not in get_args(Engine):
-        known = " or ".join(map(repr, get_args(Engine)))
-        raise ValueError(f"the search's engine is {chosen!r}: use {known}")
-    return chosen
-
-
-def _check_temperature(temperature: Any) -> None:
-    """Raises ValueError for temperatures that are negative or NaN, unless they are traced."""
-    if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
-        raise ValueError(f"temperature is {temperature}: use 0 or more")
 
 
 def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:

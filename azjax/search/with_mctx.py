@@ -136,7 +136,9 @@ class MctxPolicy:
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
         keys_policy, keys_evaluate = split_each(roots.keys)
         explores = noisy | (roots.temperature > 0)
-        keys_policy = jnp.where(explores, keys_policy, _zero_keys(keys_policy))
+        zeros = jnp.zeros_like(jax.random.key_data(keys_policy))
+        fixed = jax.random.wrap_key_data(zeros, impl=jax.random.key_impl(keys_policy))
+        keys_policy = jnp.where(explores, keys_policy, fixed)
 
         def search(key, key_evaluate, root, invalid, temperature, noisy):
             def recurrent_fn(_, key, actions, states):
@@ -259,11 +261,6 @@ def _policy_of(policy: Callable, settings: Any) -> MctxPolicy:
     del arguments["algorithm"]
     count = arguments.pop("num_simulations")
     return MctxPolicy(functools.partial(policy, **arguments), count)
-
-
-def _zero_keys(keys: jax.Array) -> jax.Array:
-    data = jnp.zeros_like(jax.random.key_data(keys))
-    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
 
 
 def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
