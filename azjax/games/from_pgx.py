@@ -53,8 +53,8 @@ def make(name: str) -> Game:
       ValueError: if pgx has no such game of two players and perfect information, cannot be
         imported, or JAX is in 64-bit mode.
     """
-    go = re.fullmatch(r"go_(\d+)x\1", name)
-    size = int(go[1]) if go else 0
+    board = re.fullmatch(r"go_(\d+)x\1", name)
+    size = int(board[1]) if board else 0
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
             f"pgx:{name} is not a two-player game of perfect information in pgx: use pgx:NAME "
@@ -66,7 +66,16 @@ def make(name: str) -> Game:
             f"pgx:{name} fails in JAX's 64-bit mode, as the games of pgx mix types: turn "
             "jax_enable_x64 off"
         )
-    env = _environment(name, size)
+    try:
+        import pgx
+        from pgx import go
+    except ImportError as error:
+        install = command("pip", "install", "pgx")
+        raise ValueError(
+            f"pgx:{name} needs the package pgx ({error}): install it with {install}"
+        ) from error
+    untyped: Any = name
+    env: Any = go.Go(size=size) if size else pgx.make(untyped)
     with jax.ensure_compile_time_eval():
         begun = jax.device_get(jax.jit(mixing(env.init))(jax.random.key(0)))
     env_step, env_observe = mixing(env.step), mixing(env.observe)
@@ -111,19 +120,6 @@ def make(name: str) -> Game:
         symmetries=_symmetries(name, height),
         display=_make_display(name, height, env, player),
     )
-
-
-def _environment(name: str, size: int) -> Any:
-    try:
-        import pgx
-        from pgx import go
-    except ImportError as error:
-        install = command("pip", "install", "pgx")
-        raise ValueError(
-            f"pgx:{name} needs the package pgx ({error}): install it with {install}"
-        ) from error
-    untyped: Any = name
-    return go.Go(size=size) if size else pgx.make(untyped)
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:

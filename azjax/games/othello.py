@@ -98,12 +98,17 @@ def _make(n: int) -> Game:
         ahead = jnp.sign(jnp.sum(board * mark, dtype=jnp.int32)).astype(jnp.float32)
         return after, jnp.where(is_legal & over, ahead, 0.0)
 
+    def start() -> State:
+        board = np.zeros((n, n), np.int8)
+        board[n // 2 - 1 : n // 2 + 1, n // 2 - 1 : n // 2 + 1] = [[-1, 1], [1, -1]]
+        return State(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
+
     return Game(
         name="othello" if n == 8 else f"othello:{n}",
         num_actions=cells + 1,
         max_plies=2 * (cells - 4),
         encodings=ENCODINGS,
-        init=lambda: State(jnp.asarray(_start(n)), jnp.int8(0), jnp.bool_(False)),
+        init=start,
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
@@ -120,12 +125,6 @@ def _make(n: int) -> Game:
 def _union(rows: jax.Array) -> jax.Array:
     """Returns the bitwise OR `[n]` of words `[8, n]`."""
     return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
-
-
-def _start(n: int) -> np.ndarray:
-    board = np.zeros((n, n), np.int8)
-    board[n // 2 - 1 : n // 2 + 1, n // 2 - 1 : n // 2 + 1] = [[-1, 1], [1, -1]]
-    return board.ravel()
 
 
 def symmetries(n: int) -> Symmetries:

@@ -45,7 +45,12 @@ class Gumbel:
 
     def select(self, roots: Roots) -> Selection:
         """Selects by sequential halving at the roots; the only random draw is the Gumbel noise."""
-        gumbel = self._draw_noise(roots)
+        gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
+        if roots.add_noise is not False:
+            shape = roots.legal.shape[1:]
+            draw = functools.partial(jax.random.gumbel, shape=shape, dtype=jnp.float32)
+            scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
+            gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
@@ -81,16 +86,6 @@ class Gumbel:
             finish=finish,
             extra=(gumbel, visits_wanted, first),
         )
-
-    def _draw_noise(self, roots: Roots) -> jax.Array:
-        """Returns `float32 [B, A]`: Gumbel noise where `add_noise`, 0 elsewhere."""
-        gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
-        if roots.add_noise is not False:
-            num_actions = roots.legal.shape[-1]
-            draw = functools.partial(jax.random.gumbel, shape=(num_actions,), dtype=jnp.float32)
-            scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
-            gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
-        return gumbel
 
 
 def considered_visits(

@@ -14,7 +14,6 @@ from azjax.search.evaluators import (
     exact_evaluator,
     network_evaluator,
     rollout_evaluator,
-    uniform_evaluator,
 )
 from guard import sharing
 from reference import Position, minimax
@@ -85,12 +84,6 @@ def test_network_evaluator_observes_and_infers(tic_tac_toe, some_states):
     for ours, output in zip(found, expected, strict=True):
         assert ours.dtype == jnp.float32
         np.testing.assert_allclose(ours, output, atol=1e-6)
-
-
-def test_uniform_evaluator_returns_zeros(tic_tac_toe, some_states):
-    logits, values = uniform_evaluator(tic_tac_toe)(None, None, some_states)
-    assert (logits.shape, values.shape) == ((len(some_states.over), 9), (len(some_states.over),))
-    assert not logits.any() and not values.any() and uniform_evaluator(tic_tac_toe).is_deterministic
 
 
 def test_exact_evaluator_is_for_the_player_to_move_and_equals_the_solver(tic_tac_toe, solution):

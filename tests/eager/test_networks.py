@@ -156,14 +156,10 @@ def test_the_variables_of_an_nnx_module_are_parameters_and_state(tic_tac_toe):
 def test_refused_settings():
     rows = [
         (ResNetConfig, {"width": 0}, "network.width is 0: use 1 to 65536"),
-        (ResNetConfig, {"head_hidden": 0}, "network.head_hidden is 0"),
-        (ResNetConfig, {"blocks": -1}, "network.blocks is -1: use 0 to 100"),
         (ResNetConfig, {"encoding": 3}, "network.encoding is 3, which is not of type str"),
-        (ResNetConfig, {"kind": "mlp"}, "network.kind is 'mlp': use 'resnet'"),
         (ResNetConfig, {"norm": "group"}, "network.norm is 'group': use 'none' or 'layer' or"),
         (ResNetConfig, {"symmetric": True, "norm": "batch"}, "needs dense layers without BatchNo"),
         (ResNetConfig, {"symmetric": True, "layers": "conv"}, "but network.layers is 'conv'"),
-        (MLPConfig, {"head_hidden": -1}, "network.head_hidden is -1"),
         (MLPConfig, {"hidden": ()}, "network.hidden is ()"),
         (MLPConfig, {"hidden": (8, 0)}, "network.hidden is (8, 0)"),
     ]
