@@ -16,9 +16,6 @@ from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
 FOLDER = pathlib.Path(__file__).parent / "js"
-_STYLES = (
-    *("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour"),
-)
 _MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export (?!default)', re.MULTILINE)
 
 
@@ -63,7 +60,7 @@ def script(entry: pathlib.Path = FOLDER / "main.js") -> str:
 
 def style(*more: pathlib.Path) -> str:
     """Returns the style sheet of pages and widgets, and further ones after it."""
-    paths = [*(FOLDER / f"{name}.css" for name in _STYLES), *more]
+    paths = [FOLDER / "style.css", *more]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
