@@ -19,6 +19,8 @@ Name a single quick test. The output shows which test noticed a mistake, and its
 
 import argparse
 import ast
+import functools
+import gc
 import graphlib
 import importlib
 import multiprocessing
@@ -113,8 +115,10 @@ def start_worker(temporary: str) -> None:
     sys.path[0] = str(folder)
     for module in find_imports():
         importlib.import_module(module)
+    gc.freeze()  # Each fork would look through all of it.
 
 
+@functools.cache
 def find_imports() -> dict[str, set[str]]:
     """Returns the modules of the library, each with the modules that it imports."""
     files = {}
@@ -197,6 +201,7 @@ def main() -> int:
     words = options.words or [""]
     chosen = [m for m in MUTATIONS if any(word in f"{m.name} {m.tests}" for word in words)]
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Plugins of other packages start slowly.
     for library in LIBRARIES.split():
         importlib.import_module(library)
     unnoticed, seconds, fork = 0, 0.0, multiprocessing.get_context("fork")
