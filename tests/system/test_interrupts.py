@@ -11,9 +11,6 @@ from azjax import runs
 from terminal import Terminal
 from trained import process_environment, without_progress
 
-PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
-PROGRAMS += ["benchmark", "export"]
-
 # Executes some lines of Python, and then runs a program like `python -m`.
 PROGRAM = """
 import os, runpy, signal, sys, threading, time
@@ -65,7 +62,7 @@ sys.meta_path.insert(0, Interrupt)
 """
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["train", "lecture"])
 def test_ctrl_c_during_the_imports(name):
     status, out, err = run("-c", program(name, IMPORTING), text=True)
     first, *others = err.splitlines()

@@ -18,7 +18,6 @@ from azjax.search.tree import ROOT
 from tables import bench
 
 POLICIES = {"muzero": mctx.muzero_policy, "gumbel": mctx.gumbel_muzero_policy}
-OURS = {"muzero": PUCT, "gumbel": Gumbel}
 QUIET = {
     "muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0},
     "gumbel": {"gumbel_scale": 0.0},
@@ -131,13 +130,12 @@ def test_a_policy_as_an_algorithm_equals_the_policy(name):
 # Differences between mctx and azjax.
 
 
-@BOTH
-def test_mctx_expands_finished_games(name, tic_tac_toe):
+def test_mctx_expands_finished_games(tic_tac_toe):
     evaluate, states = uniform_evaluator(tic_tac_toe), batch(THREAT)
-    output = run(name, mctx_fns(tic_tac_toe, evaluate), states)
+    output = run("muzero", mctx_fns(tic_tac_toe, evaluate), states)
     below, illegal = visits_below(output.search_tree, tic_tac_toe)
     assert below > 20 and illegal == 0
-    result = ours(OURS[name](num_simulations=64), tic_tac_toe, evaluate, states)
+    result = ours(PUCT(num_simulations=64), tic_tac_toe, evaluate, states)
     assert visits_below(result.tree, tic_tac_toe)[0] == 0
 
 
@@ -153,30 +151,27 @@ def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_
     assert unmasked[~legal].sum() > 0 and masked[~legal].sum() == 0
 
 
-@BOTH
-def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(name, tic_tac_toe):
+def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(tic_tac_toe):
     def evaluate(params, keys, states):
         size = len(states.board)
         return jnp.zeros((size, 9)), jnp.full(size, jnp.nan)
 
-    output = run(name, mctx_fns(tic_tac_toe, evaluate), batch(OPEN))
+    output = run("gumbel", mctx_fns(tic_tac_toe, evaluate), batch(OPEN))
     assert visits_below(output.search_tree, tic_tac_toe)[1] > 0
 
 
-@BOTH
-def test_mctx_rescales_the_values_of_every_node(name):
+def test_mctx_rescales_the_values_of_every_node():
     """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""
     a_bench, states = bench("tic_tac_toe"), batch((0,) * 9)
     fns, table = mctx_fns(a_bench.game, a_bench.evaluate), a_bench.random_table()
     small = table._replace(values=table.values / 128)
-    count = {"muzero": 4, "gumbel": 16}[name]
     theirs, other = (
-        run(name, fns, states, params, simulations=count, **QUIET[name]).search_tree
+        run("muzero", fns, states, params, simulations=4, **QUIET["muzero"]).search_tree
         for params in (table, small)
     )
     assert not theirs.embeddings.over.any()
     np.testing.assert_array_equal(theirs.children_visits, other.children_visits)
-    config = OURS[name](num_simulations=count)
+    config = PUCT(num_simulations=4)
     mine, differs = (
         ours(config, a_bench.game, a_bench.evaluate, states, params).tree
         for params in (table, small)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from azjax import training
-from azjax.cli import train
 from azjax.networks import MLPConfig
 from azjax.proof.verify import verify
 from azjax.runs import presets
@@ -164,11 +163,3 @@ def test_weights_and_biases_runs_offline(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-
-
-def test_a_training_logs_into_its_run(tmp_path):
-    pytest.importorskip("tensorboardX")
-    few = ["--smoke", "--no-report", "--max-iterations", "1", "--run-dir", str(tmp_path / "run")]
-    assert train.main([*few, "--log", "tensorboard"]) == 0
-    (file,) = (tmp_path / "run" / "tensorboard").iterdir()
-    assert b"blunders" in file.read_bytes()

@@ -4,12 +4,10 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import jax
 import numpy as np
+import pytest
 
 import azjax
 from azjax import runs
@@ -17,7 +15,7 @@ from azjax.cli import train, verify
 from azjax.proof import certificate
 from azjax.runs.storage import read_summary
 from terminal import Terminal
-from trained import RUN, network_alone, process_environment
+from trained import RUN, compiling_once, network_alone, process_environment
 
 
 def train_in(run_dir, *arguments):
@@ -40,19 +38,24 @@ def test_a_training_on_labelled_positions(tmp_path):
     assert evaluated == [1, 3] and not (run_dir / "certificate.json").exists()
 
 
-def test_both_engines_train_the_same_network_bit_for_bit(tmp_path, monkeypatch):
+def test_both_engines_train_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(certificate, "search_policy", network_alone)
-    for engine in ("azjax", "mctx"):
-        run_dir = tmp_path / engine
-        assert train_in(run_dir, "--smoke", "--no-report", "--search.engine", engine) == 0
-        assert runs.read_config(run_dir).search.engine == engine
-    ours, theirs = (azjax.load(tmp_path / engine) for engine in ("azjax", "mctx"))
-    assert ours.iteration == theirs.iteration == 3
-    jax.tree.map(np.testing.assert_array_equal, ours.params, theirs.params)
-    folders = [tmp_path / engine / "checkpoints" / "3" for engine in ("azjax", "mctx")]
+    run_dir = tmp_path / "mctx"
+    assert train_in(run_dir, *RUN, "--no-report", "--search.engine", "mctx") == 0
+    assert runs.read_config(run_dir).search.engine == "mctx"
+    folders = [each / "checkpoints" / "8" for each in (trained.run_dir, run_dir)]
     ours, theirs = (read_summary(folder).files for folder in folders)
-    assert ours == theirs  # The whole state, including the buffer.
+    assert ours == theirs  # Digests of the whole state, including the buffer.
     assert ours.keys() == {"player/arrays.npz", "state/arrays.npz"}
+
+
+def test_a_training_logs_into_its_run(trained, tmp_path):
+    pytest.importorskip("tensorboardX")
+    few = [*RUN, "--no-report", "--max-iterations", "1", "--log", "tensorboard"]
+    with compiling_once():
+        assert train_in(tmp_path / "run", *few) == 0
+    (file,) = (tmp_path / "run" / "tensorboard").iterdir()
+    assert b"blunders" in file.read_bytes()
 
 
 def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, capfd):
@@ -76,46 +79,6 @@ def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, c
         assert (found["seat"], found["simulations"], found["sampled"]) == (seat, 0, False)
 
 
-# Killed and interrupted runs.
-
-
-def start(*arguments):
-    """Starts a training as a process."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "azjax", "train", *arguments],
-        **{"env": os.environ | process_environment(), "text": True},
-        **dict.fromkeys(["stdout", "stderr"], subprocess.PIPE),
-    )
-
-
-def test_a_process_killed_repeatedly_ends_the_same(trained, tmp_path):
-    run_dir = tmp_path / "run"
-    for delay in (0.0, 0.2, None):
-        given = ["--resume"] if run_dir.exists() else [*RUN, "--checkpoint-every", "1"]
-        with start(*given, "--no-report", "--run-dir", str(run_dir)) as process:
-            process.stdout.readline()  # The line of the next iteration.
-            if delay is not None:
-                time.sleep(delay)
-                process.kill()
-            _, stderr = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), stderr
-    for name in ("player/arrays.npz", "state/arrays.npz"):
-        folders = [each / "checkpoints" / "8" / name for each in (trained.run_dir, run_dir)]
-        with np.load(folders[0]) as whole, np.load(folders[1]) as killed:
-            assert whole.files == killed.files
-            assert all(whole[key].tobytes() == killed[key].tobytes() for key in whole.files)
-    losses = [[record["loss"] for record in records(each)] for each in (trained.run_dir, run_dir)]
-    assert losses[0] == losses[1] and len(losses[0]) == 8
-
-
-def test_a_real_process_prints_one_sentence_and_exits_with_2():
-    with start("--game", "chess") as process:
-        out, err = process.communicate()
-    assert (process.returncode, out) == (2, "")
-    first, error = err.splitlines()
-    assert first == "azjax train: starting…" and error.startswith("error: unknown game 'chess'")
-
-
 def test_training_stops_at_nan(tmp_path, capfd):
     run_dir = tmp_path / "run"
     wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]
@@ -132,24 +95,15 @@ def test_training_stops_at_nan(tmp_path, capfd):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
 
 
-# A real terminal.
-
-
-def test_a_closed_terminal_or_pipe_loses_nothing(tmp_path):
+def test_a_closed_terminal_loses_nothing(tmp_path):
     endless = ["--game", "hex:6", "--smoke", "--until", "never", "--max-iterations", "100000"]
     endless += ["--checkpoint-every", "100000", "--run-dir"]
-    command = ["-m", "azjax", "train", *endless, str(tmp_path / "terminal")]
+    command = ["-m", "azjax", "train", *endless, str(tmp_path / "run")]
     with Terminal(command, os.environ | process_environment()) as terminal:
         terminal.wait_for("to iteration 100000")
         os.close(terminal.terminal)
         os.close(terminal.master)
         terminal.terminal = terminal.master = None
         assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
-    with start(*endless, str(tmp_path / "pipe")) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
-        assert process.wait(timeout=100) == 128 + signal.SIGPIPE
-    assert said.endswith(f"interrupted: continue with --resume --run-dir {tmp_path / 'pipe'}\n")
-    for name in ("terminal", "pipe"):
-        assert runs.iterations(tmp_path / name) == [len(records(tmp_path / name))]
+    run_dir = tmp_path / "run"
+    assert runs.iterations(run_dir) == [len(records(run_dir))]
