@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 import jax
 
-from azjax.cli import console, launch, parsing
+from azjax.cli import console, launch
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
-from experiments.benchmark.cost import choose_sizes, count_costs
 from experiments.benchmark.iterations import time_batches, time_verification
 from experiments.benchmark.options import Options
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
@@ -38,46 +37,24 @@ def measure(options: Options) -> dict:
     return {"machine": machine, "devices": count, "versions": certificates.versions()} | results
 
 
-def _time_speed(options: Options) -> list[dict]:
-    """Measures speed, which needs pgx, an optional package."""
-    return importlib.import_module("experiments.benchmark.speed").time_speed(options)
-
-
 _RUN: dict[str, Callable[[Options], list[dict]]] = {
-    "speed": _time_speed,
+    # Speed needs pgx, an optional package.
+    "speed": lambda options: importlib.import_module("experiments.benchmark.speed").run(options),
     "batch": time_batches,
     "first_iteration": time_first_iteration,
     "time_to_perfect": time_to_perfect,
     "verification": time_verification,
-    "cost": count_costs,
-    "cards": choose_sizes,
 }
 
 
-def split_cpu(options: Options) -> None:
-    """Splits the CPU into a number of devices that divides all games and shards.
-
-    This must come before JAX's first computation.
-    """
-    launch.spread(0, math.gcd(*options.divided()))
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status.
-
-    Args:
-      arguments: the command line. None: that of this process. Only then is the CPU split into
-        devices, since JAX may have started already in other programs.
-    """
-    return console.run(lambda: _run(arguments), interrupted="the results were not written")
-
-
-def _run(arguments: list[str] | None) -> int:
-    options = parsing.parse(Options, arguments, "experiments.benchmark")
+def run(options: Options) -> int:
+    """Measures and writes the results; returns the exit status."""
     check_folder(options.out)
-    if arguments is None:
-        split_cpu(options)
+    launch.spread(0, math.gcd(*options.divided()))  # Into devices that divide all games and shards.
     results = measure(options)
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print(f"results: {options.out}")
     return 0
+
+
+main = console.make_main(run, Options, "experiments.benchmark", "the results were not written")

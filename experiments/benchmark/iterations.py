@@ -16,8 +16,7 @@ from azjax.training import memory
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from experiments.benchmark.measuring import median_seconds, show
-from experiments.benchmark.options import Options
+from experiments.benchmark.options import Options, median_seconds, show
 
 _BATCH = 1024  # Batch size of the learner.
 _PLIES = 2  # With --batch; few, so that the largest sizes take seconds.

@@ -1,12 +1,18 @@
-"""The command line of `experiments.benchmark`."""
+"""The command line of `experiments.benchmark`, and what its measurements share."""
 
 import dataclasses
 import importlib.util
 import pathlib
-from typing import Annotated, Literal
+import statistics
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import jax
 
 from azjax._commands import command
 from azjax._settings import MOST, Positive, Range, Simulations
+from azjax.cli import console
 from azjax.networks.base import DEEPEST, WIDEST
 from azjax.runs import presets
 
@@ -28,12 +34,6 @@ class Options:
     """Train from each seed until the player is verified perfect; print seconds and blunders."""
     verification: bool = False
     """Time one iteration and its verification."""
-    cost: bool = False
-    """Count a search's network calls, loop iterations, kernels and memory traffic for the numbers
-    of games of --cost-games. The search is built for accelerators and compiled for this CPU. Takes
-    minutes."""
-    cards: bool = False
-    """Compute settings to start with on GPU cards of 16, 40 and 80 GB; nothing runs on one."""
     games: Positive = 1024
     """Games in parallel, over all devices."""
     simulations: Simulations = 32
@@ -46,8 +46,6 @@ class Options:
     """Runs of each measurement; the tables show medians."""
     batch_sizes: tuple[int, ...] = (64, 256, 1024, 4096, 16_384, 65_536)
     """With --batch: numbers of games."""
-    cost_games: tuple[int, ...] = (256, 1024, 4096, 16_384)
-    """With --cost: numbers of games."""
     train_games: tuple[int, ...] = (_DEFAULT.selfplay.games,)
     """With --time-to-perfect: numbers of games in parallel. Other settings are
     those of the preset `default`; the buffer holds at least one iteration's moves."""
@@ -61,7 +59,7 @@ class Options:
     """File for the results, JSON."""
 
     def __post_init__(self):
-        for name in ("batch_sizes", "cost_games", "train_games"):
+        for name in ("batch_sizes", "train_games"):
             given = getattr(self, name)
             if not given or not all(1 <= number <= MOST for number in given):
                 flag = f"--{name.replace('_', '-')} is {' '.join(map(str, given)) or 'empty'}"
@@ -88,3 +86,30 @@ class Options:
         if self.first_iteration or self.verification:
             numbers.append(_DEFAULT.replay.shards)
         return numbers
+
+
+def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
+    """Returns median seconds of functions that run in turn, after one warm-up run of each."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for repeat in range(repeats + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            jax.block_until_ready(run())
+            if repeat:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def show(title: str, rows: list[dict], missing: str = "") -> list[dict]:
+    """Prints rows with the same keys as a table, `missing` for None; returns the rows."""
+    texts = [[missing if cell is None else _text(cell) for cell in row.values()] for row in rows]
+    names = sum(isinstance(cell, str) for cell in rows[0].values())
+    console.print_table(tuple(rows[0]), texts, names, title)
+    return rows
+
+
+def _text(cell: str | float) -> str:
+    """Formats numbers with three significant digits and a complete integer part."""
+    if isinstance(cell, str):
+        return cell
+    return f"{cell:,.0f}" if isinstance(cell, int) or abs(cell) >= 100 else f"{cell:.3g}"

@@ -18,14 +18,13 @@ from azjax.search import PUCT, Engine, make_search
 from azjax.search.evaluators import uniform_evaluator
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import run_config, step
-from experiments.benchmark.measuring import median_seconds, show
-from experiments.benchmark.options import Options
+from experiments.benchmark.options import Options, median_seconds, show
 
 _PLIES = 8
 _ENV = pgx.make("tic_tac_toe")
 
 
-def time_speed(options: Options) -> list[dict]:
+def run(options: Options) -> list[dict]:
     """Measures search and self-play, prints the table and returns its rows."""
     mesh = training.make_mesh()
     parts = make_parts(run_config(options, mesh.size, options.games, _PLIES))

@@ -13,8 +13,7 @@ from typing import Any
 
 from azjax.cli import console
 from azjax.runs import presets
-from experiments.benchmark.measuring import show
-from experiments.benchmark.options import Options
+from experiments.benchmark.options import Options, show
 
 
 def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: str) -> list[dict]:

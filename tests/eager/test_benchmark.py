@@ -13,9 +13,8 @@ from azjax.runs.config import make_parts
 from azjax.training import check_parts
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import cost, measuring, training
-from experiments.benchmark.loops import Cost, Loop, count_kernels
-from experiments.benchmark.options import Options
+from experiments.benchmark import training
+from experiments.benchmark.options import Options, median_seconds, show
 from experiments.ladder import Rung, find_slopes
 from refusals import check_program
 
@@ -29,32 +28,30 @@ def test_only_chosen_measurements_run():
     assert asked == list(benchmark._RUN)
 
 
-def test_functions_run_in_turn_after_a_warm_up():
+def test_functions_run_in_turn_after_a_warm_up_and_tables_are_printed(capsys):
     order = []
-    found = measuring.median_seconds(2, a=lambda: order.append("a"), b=lambda: order.append("b"))
+    found = median_seconds(2, a=lambda: order.append("a"), b=lambda: order.append("b"))
     assert order == ["a", "b"] * 3 and set(found) == {"a", "b"} and min(found.values()) >= 0
-
-
-def test_tables_contain_words_numbers_and_missing_values(capsys):
     rows = [{"what": "a", "s": 0.12345, "games": 1024}, {"what": "b", "s": None, "games": 8}]
-    assert measuring.show("title", rows, missing="never") is rows
+    assert show("title", rows, missing="never") is rows
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("title", "what", "0.123 ", "1,024", "never"))
 
 
-def test_the_devices_are_the_cores_that_divide_the_games(monkeypatch):
+def test_the_devices_are_the_cores_that_divide_the_games(monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "cores", lambda: 6)
+    monkeypatch.setattr(benchmark, "measure", lambda options: {})
     monkeypatch.delenv("XLA_FLAGS")  # Of conftest.
-    for given, wanted in [
-        (Options(games=1024), 4),
-        (Options(games=1024, speed=True, batch=True, batch_sizes=(3, 96)), 1),
-        (Options(batch=True, batch_sizes=(3, 96)), 3),
-        (Options(verification=True), 4),
-        (Options(time_to_perfect=True), 6),
+    for words, wanted in [
+        ("--games 1024", 4),
+        ("--games 1024 --speed --batch --batch-sizes 3 96", 1),
+        ("--batch --batch-sizes 3 96", 3),
+        ("--verification", 4),
+        ("--time-to-perfect", 6),
     ]:
         found = {}
         monkeypatch.setattr(jax.config, "update", found.__setitem__)
-        benchmark.split_cpu(given)
+        assert benchmark.main([*words.split(), f"--out={tmp_path / 'x.json'}"]) == 0
         assert found == {"jax_num_cpu_devices": wanted}
 
 
@@ -78,14 +75,12 @@ def test_impossible_measurements_are_refused(tmp_path, monkeypatch, capfd):
 def test_the_training_process_gets_the_chosen_sizes():
     options = Options(games=256, simulations=4, channels=4, blocks=1)
     settings = training.first_settings(options)
-    parsed = training_options.parse([f"--{name}={value}" for name, value in settings.items()])
-    config, plan = parsed.config, parsed.plan
+    config = training_options.parse(
+        [f"--{name}={value}" for name, value in settings.items()]
+    ).config
     check_parts(make_parts(config), COUNT)
     assert (config.network.layers, config.network.width, config.network.blocks) == ("conv", 4, 1)
-    assert (config.search.algorithm, config.search.num_simulations) == ("gumbel", 4)
-    assert (config.selfplay.games, config.selfplay.unroll_length) == (256, 1)
-    assert (config.learner.batch_size, config.learner.steps) == (1024, 1)
-    assert (plan.until, plan.max_iterations) == ("never", 1)
+    assert (config.search.num_simulations, config.selfplay.games) == (4, 256)
 
 
 def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
@@ -121,59 +116,6 @@ def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
     assert "never" in shown and "perfect within 120 s: 1 of 3" in shown
     (median,) = [line.split() for line in shown.splitlines() if "median" in line]
     assert median.count("130") == 2
-
-
-# Costs that are computed.
-
-
-def test_kernels_are_operations_that_compute_or_move_data():
-    text = """HloModule jit_f
-
-%body (p: f32[3]) -> f32[3] {
-  ROOT %x = f32[3]{0} add(%p, %p)
-}
-
-ENTRY %main (p: f32[3], q: s32[]) -> (f32[3], s32[]) {
-  %p = f32[3]{0} parameter(0)
-  %q = s32[] parameter(1)
-  %fused = f32[3]{0} fusion(%p), kind=kLoop, calls=%body
-  %both = (f32[3]{0}, s32[]) tuple(%fused, %q)
-  %loop = (f32[3]{0}, s32[]) while(%both), condition=%c, body=%body
-  %dot.1 = f32[3,3]{1,0} dot(%fused, %p), metadata={op_name="jit(f)/dot_general("}
-  ROOT %copy = f32[3]{0} copy(%fused)
-}
-"""
-    assert count_kernels(text) == 3
-
-
-def test_sizes_fit_their_cards(monkeypatch):
-    """Launches take as long as the games' traffic, up to a power of two."""
-    small = presets.smoke(presets.get("connect_four"))
-    monkeypatch.setattr(presets, "get", lambda name: small)
-    once = Cost(kernels=1000, flops=1e9, bytes=2e6 * cost._MEASURED, memory=0)
-    monkeypatch.setattr(cost, "find_costs", lambda games: [("azjax", [Loop((), 1, once)], 17)])
-    monkeypatch.setattr(
-        cost, "_CARDS", {16: ("slow", 100), 40: ("fast", 10_000), 1: ("tiny", 10_000)}
-    )
-    asked = []
-
-    def find_needs(games):
-        asked.append(games)
-        return cost.memory.Estimate(0, 0, games * 90_000, games * 10_000, 0, 0)
-
-    monkeypatch.setattr(cost, "find_needs", find_needs)
-    slow, fast, tiny = cost.choose_sizes(Options(cards=True))
-    # 5 ms of launches; 2 MB a game at 100 GB/s are 20 us, of which 250 fit, and at 10 TB/s 25,000.
-    assert [row["games"] for row in (slow, fast, tiny)] == [256, 32_768, 4096]
-    assert asked == [256, 32_768, 32_768, 16_384, 8192, 4096]
-    for row, memory in ((slow, 16), (fast, 40), (tiny, 1)):
-        assert row["card"].startswith(f"{memory} GB") and 2 * row["whole run, GB"] <= memory
-        assert row["games_at_once"] == 0
-        moves = row["games"] * small.selfplay.unroll_length
-        assert row["capacity"] == 24 * moves
-        assert row["steps"] * row["batch_size"] == 4 * moves
-    assert slow["launches, ms/move"] == pytest.approx(5)
-    assert slow["traffic, ms/move"] == pytest.approx(5.12)
 
 
 # The ladder.

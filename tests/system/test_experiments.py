@@ -1,11 +1,7 @@
 """The lecture, the benchmark and the ladder, as whole programs with small settings."""
 
-import dataclasses
 import itertools
 import json
-import os
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import jax
@@ -17,12 +13,9 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from azjax import runs
 from azjax.games.tic_tac_toe import LINES
 from azjax.networks import make_network
-from azjax.runs import presets
-from azjax.search import make_search
-from azjax.search.evaluators import network_evaluator
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import cost, textbook
+from experiments.benchmark import textbook
 from experiments.lecture import __main__ as lecture
 from experiments.lecture import exploration, matches, steps
 from experiments.lecture.page import Page
@@ -163,65 +156,9 @@ def test_the_speed_table_and_every_number_of_games_are_printed_and_written(tmp_p
         assert 500 < row["search, bytes/game"] < 2000
 
 
-def test_the_cpu_is_split_before_jax_starts(tmp_path):
-    lines = """
-from azjax.cli import launch
-from experiments.benchmark import __main__ as benchmark
-launch.cores = lambda: 3
-benchmark.measure = lambda options: {}
-benchmark.main()
-import jax
-print(jax.device_count())
-"""
-    environment = dict(os.environ)
-    environment.pop("XLA_FLAGS")  # Of conftest.
-    command = [sys.executable, "-c", lines, "--time-to-perfect", f"--out={tmp_path / 'x.json'}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "3"
-
-
 def test_the_error_of_a_training_is_shown(capfd):
     assert benchmark.main(["--time-to-perfect", "--train-games", "12"]) == 2
     assert "error: training failed: error: selfplay.games is 12" in capfd.readouterr().err
-
-
-SMALL = presets.smoke(presets.get("connect_four"))
-
-
-def test_the_costs_of_a_search_are_printed_and_written(tmp_path, monkeypatch, capsys):
-    make = cost.make_searches
-    monkeypatch.setattr(cost, "make_searches", lambda parts: {"azjax": make(parts)["azjax"]})
-    monkeypatch.setattr(presets, "get", lambda name: SMALL)
-    path = tmp_path / "found.json"
-    assert benchmark.main(["--cost", "--cost-games", "8", f"--out={path}"]) == 0
-    rows = json.loads(path.read_text())["cost"]
-    assert "not run" in capsys.readouterr().out
-    assert [row["engine"] for row in rows] == ["azjax"]
-    simulations = SMALL.search.num_simulations
-    for row in rows:
-        trips = {loop["part"]: loop["trips"] for loop in row["loops"]}
-        assert trips.keys() == {"around", "simulation", "down", "up"}, row["engine"]
-        assert (row["network calls"], trips["simulation"]) == (1 + simulations, simulations)
-        assert row["loop trips"] == sum(trips.values()) - 1
-        assert row["kernels"] == sum(loop["kernels"] * loop["trips"] for loop in row["loops"])
-
-
-def test_the_stock_search_is_that_of_mctx_with_the_same_settings():
-    """Without noise its weights equal those of azjax's search, so both do the same work."""
-    quiet = dataclasses.replace(SMALL.search, gumbel_scale=0.0, num_simulations=8)
-    parts = cost.make_gpu_parts(dataclasses.replace(SMALL, search=quiet))
-    evaluate = network_evaluator(parts.game, parts.network)
-
-    @jax.jit
-    def both(key):
-        params = parts.network.fold(parts.network.init(key))
-        states = jax.tree.map(lambda leaf: leaf[None], parts.game.init())
-        ours = make_search(quiet, parts.game, evaluate)(params, key, states).action_weights
-        return ours, cost.make_searches(parts)[cost._STOCK](params, key, states)
-
-    ours, theirs = both(jax.random.key(0))
-    assert ours.shape == (1, 7) and ours.std() > 0
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 # The ladder.
