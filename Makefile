@@ -32,10 +32,10 @@ check: $(VENV)/dev ## Check lint, formatting and types
 	$(RUN) -m pyright
 
 play: $(VENV)/runtime ## Play against the newest trained player, or a perfect one if there is none
-	$(RUN) -m experiments.play $(ARGS)
+	$(RUN) -m azjax play $(ARGS)
 
 explain: $(VENV)/runtime ## Write a page that explains the newest trained player
-	$(RUN) -m experiments.explain $(ARGS)
+	$(RUN) -m azjax explain $(ARGS)
 
 lecture: $(VENV)/runtime ## Repeat the experiments of a lecture, as a page in lecture/
 	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)

@@ -11,13 +11,14 @@ from azjax import runs
 from terminal import Terminal
 from trained import process_environment, without_progress
 
-# Executes some lines of Python, and then runs a program like `python -m`.
+# Executes some lines of Python, and then runs a program.
 PROGRAM = """
-import os, runpy, signal, sys, threading, time
+import os, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 LINES
-runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
+from azjax.cli import PROGRAMS, run_program
+run_program("azjax.cli.NAME" if "NAME" in PROGRAMS else "experiments.NAME.__main__")
 """
 
 # Computes forever, outside of Python.

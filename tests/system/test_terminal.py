@@ -46,7 +46,7 @@ def test_importing_the_package_is_light():
 
 def test_a_process_prints_its_first_line_before_it_imports_jax(tmp_path):
     (tmp_path / "jax.py").write_text("import os\nos.write(2, b'import jax\\n')\nos._exit(0)\n")
-    command = [sys.executable, "-m", "experiments.verify"]
+    command = [sys.executable, "-m", "azjax", "verify"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("", "azjax verify: starting…\nimport jax\n")
@@ -71,7 +71,7 @@ def start():
 
         def make(*arguments):
             environment = os.environ | process_environment() | {"COLUMNS": "80", "PYTHONUTF8": "1"}
-            command = ["-W", "error", "-m", "experiments.play", *arguments]
+            command = ["-W", "error", "-m", "azjax", "play", *arguments]
             return stack.enter_context(Terminal(command, environment))
 
         yield make
