@@ -1,14 +1,20 @@
 """The lecture's "learner", a player with a memory, over series of hundreds of games."""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.base import Game, State, init_batch, play, where
+from azjax.players import Agent
 from azjax.viz.chart import line_chart
-from experiments.lecture.series import play_series
-from experiments.lecture.setup import Order, Setup, learner, player
+from experiments.lecture.cast import Setup, learner, player
+from experiments.lecture.page import charts, table, text
+from experiments.lecture.persistent import Order, PersistentPlayer
 
 
 class Series(NamedTuple):
@@ -42,8 +48,77 @@ def compute(setup: Setup) -> list[dict]:
             players = learner(series.simulations, order), player(series.opponent)
             outcomes = play_series(setup.game, *players, series.games, learners, key)
             results.append(_summarize(series, order, outcomes))
-            setup.advance(1)
     return results
+
+
+def play_series(
+    game: Game,
+    player: PersistentPlayer,
+    opponent: Agent,
+    num_games: int,
+    num_series: int,
+    key: jax.Array,
+) -> np.ndarray:
+    """Plays several series as one batch, each with a separate memory.
+
+    The persistent player moves first in every game. The players must move in turn.
+
+    Returns:
+      `int8 [num_games, num_series]`, 1 = won by the persistent player, 0 = drawn, -1 = lost.
+    """
+    memory, outcomes = player.init_memory(num_series), []
+    play_once = _compile(game, player.learn, opponent.act)
+    for number in range(num_games):
+        key_game = jax.random.fold_in(key, number)
+        outcome, memory = play_once(opponent.params, key_game, memory)
+        outcomes.append(outcome)
+    return np.stack(jax.device_get(outcomes)).astype(np.int8)
+
+
+class _Carry(NamedTuple):
+    """One game of each series; leaves are `[B, ...]`."""
+
+    ply: jax.Array
+    states: State
+    outcomes: jax.Array
+    memory: Any
+
+
+@functools.lru_cache(maxsize=64)
+def _compile(game: Game, learn: Callable, act: Callable) -> Callable:
+    """Builds `(params, key, memory) -> (outcomes [B], memory)`, which plays one game per series."""
+
+    def move(params, key, now: _Carry) -> _Carry:
+        live = ~jax.vmap(game.is_over)(now.states)
+        persistent = jax.vmap(game.player)(now.states) == 0
+        key_learn, key_act = jax.random.split(jax.random.fold_in(key, now.ply))
+
+        def play_persistent(memory):
+            decision, memory = learn(key_learn, now.states, memory)
+            return decision.action, memory
+
+        def play_reply(memory):
+            return act(params, key_act, now.states).action, memory
+
+        action, memory = jax.lax.cond(
+            jnp.any(live & persistent), play_persistent, play_reply, now.memory
+        )
+        step = jax.vmap(functools.partial(play, game))(now.states, action)
+        reward = jnp.where(live, jnp.where(persistent, step.reward, -step.reward), 0.0)
+        states = where(live, step.state, now.states)
+        return _Carry(now.ply + 1, states, now.outcomes + reward, memory)
+
+    def is_live(now: _Carry):
+        return jnp.any(~jax.vmap(game.is_over)(now.states))
+
+    @functools.partial(jax.jit, donate_argnums=2)
+    def play_once(params, key, memory):
+        size = len(jax.tree.leaves(memory)[0])
+        start = _Carry(jnp.int32(0), init_batch(game, size), jnp.zeros(size), memory)
+        end = jax.lax.while_loop(is_live, functools.partial(move, params, key), start)
+        return end.outcomes, end.memory
+
+    return play_once
 
 
 def _summarize(series: Series, order: str, outcomes: np.ndarray) -> dict:
@@ -67,30 +142,17 @@ def _summarize(series: Series, order: str, outcomes: np.ndarray) -> dict:
 
 def _crossing(per_game: np.ndarray) -> int | None:
     """Returns the game after which the moving average stays above 0; None if it never does."""
-    behind = np.flatnonzero(_smooth(per_game) <= 0)
+    smooth = np.convolve(per_game, np.ones(_WINDOW) / _WINDOW, mode="valid")
+    behind = np.flatnonzero(smooth <= 0)
     if not len(behind):
         return 1
     last = int(behind[-1]) + _WINDOW
     return last if last < len(per_game) else None
 
 
-def _smooth(per_game: np.ndarray) -> np.ndarray:
-    """Returns the moving average."""
-    return np.convolve(per_game, np.ones(_WINDOW) / _WINDOW, mode="valid")
-
-
-def show(results: list[dict], page) -> None:
+def show(results: list[dict]) -> list[Element]:
     """Shows the table of counts and the running averages."""
-    learners = results[0]["learners"]
-    page.text(
-        "The learner moves first. It keeps its statistics, keyed by position, for all moves and "
-        "games of a series. The lecture shows one learner; we show "
-        f"{learners} independent ones: the mean of their counts, and the range between "
-        "their quantiles of 0.5% and 99.5%. A count of the lecture is compatible if its numbers "
-        "lie in all three ranges. The lecture's learner tries untried moves from the last cell to "
-        "the first; among equally visited moves it plays the one tried first."
-    )
-    rows = []
+    rows, learners = [], results[0]["learners"]
     for row in results:
         series, ranges = Series(*row["series"].values()), row["count ranges"]
         pairs = zip(series.lecture, ranges, strict=True)
@@ -105,21 +167,33 @@ def show(results: list[dict], page) -> None:
             "range": " / ".join(f"{low:.0f}–{high:.0f}" for low, high in ranges),
             "compatible": compatible,
         })  # fmt: skip
-    page.table(rows)
     lecture_like = [row for row in results if row["order"] == "last"]
     thinker = next(row for row in lecture_like if row["series"]["opponent"] == "MCTS(40)")
-    smooth = _smooth(np.array(thinker["per game"])).tolist()
-    page.charts(
-        "Running average of the learner's score (1 = won, 0 = drawn, −1 = lost): mean and "
-        "quantiles of 2.5% and 97.5% of all learners, and the lecture's last value. The last chart "
-        f"shows the mean score against the thinker, MCTS(40), over {_WINDOW} games.",
-        *map(_draw_series, lecture_like),
-        line_chart(
-            f"Against the thinker, over {_WINDOW} games",
-            list(range(_WINDOW, _WINDOW + len(smooth))), {"learner": smooth}, x_label="game",
+    when, crossing = "does not stay above 0", thinker["crossing"]
+    if crossing:
+        when = f"stays above 0 from game {crossing} on" if crossing > 1 else "is always above 0"
+    return [
+        text(
+            "The learner moves first. It keeps its statistics, keyed by position, for all moves "
+            "and games of a series. The lecture shows one learner; we show "
+            f"{learners} independent ones: the mean of their counts, and the range between their "
+            "quantiles of 0.5% and 99.5%. A count of the lecture is compatible if its numbers lie "
+            "in all three ranges. The lecture's learner tries untried moves from the last cell to "
+            "the first; among equally visited moves it plays the one tried first."
         ),
-    )  # fmt: skip
-    _explain(thinker, page)
+        table(rows),
+        charts(
+            "Running average of the learner's score (1 = won, 0 = drawn, −1 = lost): mean and "
+            "quantiles of 2.5% and 97.5% of all learners, and the lecture's last value.",
+            map(_draw_series, lecture_like),
+        ),
+        text(
+            "Against the thinker, MCTS(40), which has four times as many simulations, the "
+            f"learners' mean score over {_WINDOW} games {when}. In the lecture the thinker leads "
+            f"for about {_LECTURE_CROSSING} games. After this many games, the total score of "
+            f"{thinker['behind']:.0%} of our learners is not above 0."
+        ),
+    ]
 
 
 def _draw_series(row: dict) -> Element:
@@ -130,16 +204,3 @@ def _draw_series(row: dict) -> Element:
     title = f"learner({series.simulations}) – {series.opponent}"
     games, bands = list(range(1, series.games + 1)), {"learner": tuple(row["running range"])}
     return line_chart(title, games, lines, x_label="game", bands=bands)
-
-
-def _explain(thinker: dict, page) -> None:
-    """Describes when the learner overtakes the thinker."""
-    when, crossing = "does not stay above 0", thinker["crossing"]
-    if crossing:
-        when = f"stays above 0 from game {crossing} on" if crossing > 1 else "is always above 0"
-    page.text(
-        "Against the thinker, which has four times as many simulations, the learners' mean score "
-        f"over {_WINDOW} games {when}. In the lecture the thinker leads for about "
-        f"{_LECTURE_CROSSING} games. After this many games, the total score of "
-        f"{thinker['behind']:.0%} of our learners is not above 0."
-    )

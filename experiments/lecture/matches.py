@@ -1,16 +1,17 @@
 """The number of all possible games, and the lecture's pairings with its counts and ours."""
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 import jax
 import numpy as np
+from scipy import stats
 
 from azjax.drawing import canvas, node
 from azjax.games.solver import count_games
-from azjax.players import statistics
-from azjax.players.arena import Results, play_games
-from experiments.lecture.compatibility import count_p_value
-from experiments.lecture.setup import Setup, player
+from azjax.players.statistics import proportion
+from experiments.lecture.cast import Setup, player
+from experiments.lecture.page import table, text
 
 # The first player, the second player, and the lecture's games won by the first, drawn, lost.
 LECTURE: tuple[tuple[str, str, tuple[int, int, int] | None], ...] = (
@@ -38,30 +39,31 @@ def count_all(setup: Setup) -> dict:
     return {"all": counts[0].tolist(), "by first move": counts[setup.solution.children[0]].tolist()}
 
 
-def show_all(results: dict, page) -> None:
+def show_all(results: dict) -> list[Element]:
     """Shows the numbers of games next to the lecture's."""
     wins, draws, losses = results["all"]
     lecture = (131_184, 46_080, 77_904)
-    page.text(
-        f"There are {sum(results['all']):,} games, counted on the graph of positions: X wins "
-        f"{wins:,}, {draws:,} are drawn, and O wins {losses:,}. The lecture has "
-        f"{lecture[0]:,}, {lecture[1]:,} and {lecture[2]:,}: "
-        f"{'the same' if (wins, draws, losses) == lecture else 'NOT the same'}."
-    )
-    lecture_moves = {
+    rows = []
+    for name, (cells, theirs) in {
         "corner": ((0, 2, 6, 8), (14_652, 5_184, 7_896)),
         "edge": ((1, 3, 5, 7), (14_232, 5_184, 10_176)),
         "center": ((4,), (15_648, 4_608, 5_616)),
-    }
-    rows = []
-    for name, (cells, theirs) in lecture_moves.items():
+    }.items():
         ours = {tuple(results["by first move"][cell]) for cell in cells}
         shown = " or ".join(" / ".join(f"{n:,}" for n in triple) for triple in sorted(ours))
         same = "yes" if ours == {theirs} else "no"
         counts = " / ".join(f"{n:,}" for n in theirs)
         row = {"first move": name, "ours: X wins / draws / O wins": shown, "the lecture": counts}
         rows.append(row | {"equal": same})
-    page.table(rows)
+    return [
+        text(
+            f"There are {sum(results['all']):,} games, counted on the graph of positions: X wins "
+            f"{wins:,}, {draws:,} are drawn, and O wins {losses:,}. The lecture has "
+            f"{lecture[0]:,}, {lecture[1]:,} and {lecture[2]:,}: "
+            f"{'the same' if (wins, draws, losses) == lecture else 'NOT the same'}."
+        ),
+        table(rows),
+    ]
 
 
 def play_all(setup: Setup) -> list[dict]:
@@ -70,41 +72,51 @@ def play_all(setup: Setup) -> list[dict]:
     for number, (first, second, lecture) in enumerate(LECTURE):
         is_slow = "500" in first + second
         many = setup.choose(2_048, 256) if is_slow else setup.choose(10_240, 512)
-        key = jax.random.fold_in(setup.key("matches"), number)
-        games = _play(setup, first, second, many, key)
-        counts = [int((games.outcomes == value).sum()) for value in (1, 0, -1)]
+        outcomes = _play(
+            setup, first, second, many, jax.random.fold_in(setup.key("matches"), number)
+        )
+        counts = [int((outcomes == value).sum()) for value in (1, 0, -1)]
         p_value = count_p_value(lecture, counts) if lecture else None
         results.append({
             "first": first, "second": second, "lecture": lecture, "counts": counts,
-            "distinct": len(np.unique(games.digests)), "p-value": p_value,
+            "p-value": p_value,
         })  # fmt: skip
-        setup.advance(1)
     return results
 
 
-def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Results:
+def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> np.ndarray:
     """Plays with `first` moving first. MCTS is always the second agent, to compile it once."""
     swap = first.startswith("MCTS") and not second.startswith("MCTS")
     one, other = map(player, (second, first) if swap else (first, second))
-    games = play_games(setup.game, one, other, many, key, int(swap), batch_size=setup.batch_size)
-    if swap:
-        return games._replace(outcomes=-games.outcomes)
-    return games
+    outcomes = setup.play(one, other, many, key, int(swap))
+    return -outcomes if swap else outcomes
 
 
-def show_matches(results: list[dict], page) -> None:
+def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
+    """Tests whether wins, draws and losses of a few games are compatible with those of many.
+
+    With Jeffreys' prior, `reference` predicts a Dirichlet-multinomial distribution of the triples
+    with as many games as `observed`. Its parameters are `reference + 1/2`.
+
+    Returns:
+      The total probability of all triples that are at most as probable as the observed one.
+    """
+    games = sum(observed)
+    wins, losses = np.nonzero(np.tri(games + 1)[::-1])  # All with wins + losses <= games.
+    triples = np.stack([wins, games - wins - losses, losses], axis=1)
+    predicted = stats.dirichlet_multinomial(np.array(reference) + 0.5, games)
+    rounding = 1e-6  # Triples of equal probability must compare as equal.
+    unlikely = predicted.logpmf(triples) <= predicted.logpmf(observed) + rounding
+    return min(float(predicted.pmf(triples)[unlikely].sum()), 1.0)
+
+
+def show_matches(results: list[dict]) -> list[Element]:
     """Shows a table of all pairings with bars of their rates."""
     games = sorted({sum(row["counts"]) for row in results})
-    page.text(
-        "Each row is a pairing: the lecture's count from 100 games, and our rates in percent with "
-        f"95% intervals from {' or '.join(f'{n:,}' for n in games)} games. The p-value is the "
-        "probability, under our rates, of a count at most as likely as the lecture's; below "
-        f"{SIGNIFICANCE}, we call the two counts incompatible."
-    )
     rows = []
     for row in results:
         total = sum(row["counts"])
-        rates = [statistics.proportion(count, total) for count in row["counts"]]
+        rates = [proportion(count, total) for count in row["counts"]]
         lecture, p_value, compatible = row["lecture"], "–", "– no count to compare with"
         if row["p-value"] is not None:
             p_value = f"{row['p-value']:.2g}"
@@ -117,13 +129,21 @@ def show_matches(results: list[dict], page) -> None:
                 for name, r in zip(("won", "drawn", "lost"), rates, strict=True)
             },
             "won, drawn, lost": _bar([rate.estimate for rate in rates], lecture),
-            "different games": f"{row['distinct']:,}",
             "p-value": p_value,
             "compatible": compatible,
         })  # fmt: skip
-    page.table(rows)
-    page.text("The marks on the bars show where the wins and the draws of the lecture end.")
-    _explain_incompatible(results, page)
+    tested = sum(row["p-value"] is not None for row in results)
+    return [
+        text(
+            "Each row is a pairing: the lecture's count from 100 games, and our rates in percent "
+            f"with 95% intervals from {' or '.join(f'{n:,}' for n in games)} games. The p-value is "
+            "the probability, under our rates, of a count at most as likely as the lecture's; "
+            f"below {SIGNIFICANCE}, we call the two counts incompatible. Of {tested} counts, "
+            f"{SIGNIFICANCE * tested:.2f} are expected to be so by chance."
+        ),
+        table(rows),
+        text("The marks on the bars show where the wins and the draws of the lecture end."),
+    ]
 
 
 def _bar(shares: list[float], lecture: tuple[int, int, int] | None) -> Element:
@@ -138,22 +158,3 @@ def _bar(shares: list[float], lecture: tuple[int, int, int] | None) -> Element:
         mark = {"x": 2 * percent - 1, "y": 0, "width": 2, "height": 18}
         parts.append(node("rect", mark | {"style": "fill: var(--az-ink)"}))
     return canvas(200, 18, *parts, label="won, drawn and lost as one bar").element
-
-
-def _explain_incompatible(results: list[dict], page) -> None:
-    tested = [row for row in results if row["p-value"] is not None]
-    wrong = [row for row in tested if row["p-value"] < SIGNIFICANCE]
-    if not wrong:
-        page.text(
-            f"All {len(tested)} counts are compatible. As in the lecture, MCTS expands untried "
-            "moves in random order and breaks ties by the order of expansion, and Minimax takes "
-            "the first best move."
-        )
-    for row in wrong:
-        page.text(
-            f"{row['first']} – {row['second']}: the lecture's {row['lecture']} in 100 games has a "
-            f"p-value of {row['p-value']:.2g}. Of {len(tested)} counts, "
-            f"{SIGNIFICANCE * len(tested):.2f} are expected below {SIGNIFICANCE} by chance. The "
-            "lecture also uses the same seed for its random player in every pairing, and each of "
-            "its players has one stream of random numbers for all 100 games."
-        )

@@ -20,6 +20,7 @@ from azjax.players import Decision
 from azjax.search.evaluators import rollout
 
 _PROBES = 16  # Neighboring slots that may hold a position.
+Order = Literal["random", "last"]  # The order in which untried actions are tried.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class PersistentConfig:
     """Simulations per move, in addition to all earlier ones."""
     exploration: NonNegative = math.sqrt(2)
     """Weight C of the confidence bound."""
-    expansion: Literal["random", "last"] = "random"
+    expansion: Order = "random"
     """Which action is first among untried ones, among equal scores, and among equal visits:
     a random one, or the one with the highest number."""
     capacity: Annotated[int, Range(_PROBES, 2**30)] = 2**14

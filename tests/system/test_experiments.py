@@ -1,8 +1,6 @@
 """The lecture, the benchmark and the ladder, as whole programs with small settings."""
 
-import itertools
 import json
-from xml.etree import ElementTree
 
 import jax
 import numpy as np
@@ -11,79 +9,37 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from azjax import runs
-from azjax.games.tic_tac_toe import LINES
 from azjax.networks import make_network
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import textbook
 from experiments.lecture import __main__ as lecture
-from experiments.lecture import exploration, matches, steps
-from experiments.lecture.page import Page
-from experiments.lecture.setup import Experiment, Setup
+from experiments.lecture import exploration
 from refusals import check_program
 from small import conv
 
 # The lecture.
 
 
-@pytest.fixture(scope="module")
-def short_search(tic_tac_toe, solution):
-    """A shorter search, step by step, and its elements."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "BUDGETS", (10, 40))
-        patch.setattr(steps, "SIMULATIONS", 12)
-        results = steps.compute(Setup(tic_tac_toe, solution, quick=True, seed=0))
-        page = Page("test")
-        page.heading("the experiment")
-        steps.show(results, page)
-    root = ElementTree.Element("div")
-    root.extend(section.element for section in page.sections)
-    return results, root
-
-
-def test_steps_take_the_moves_of_the_search_and_show_its_random_games(short_search):
-    results, root = short_search
-    assert [step[0] for step in results["steps"]] == [1, 6, 12]
-    for _, before, after, path, states in results["steps"]:
-        for i in path[1:]:
-            scores = steps.ucb1(before, after.parents[i])[2]
-            assert scores[after.action_from_parent[i]] == scores.max()
-        leaf = jax.tree.map(lambda leaf, i=path[-1]: leaf[i], after.embeddings)
-        np.testing.assert_array_equal(states[0].board, leaf.board)
-        assert [bool(state.over) for state in states] == [False] * (len(states) - 1) + [True]
-        for old, new in itertools.pairwise(states):
-            assert (old.board != new.board).sum() == 1
-        stones = states[-1].board[LINES].sum(axis=1)
-        winner = 1 * (3 in stones) - (-3 in stones)
-        value = winner * (1 - 2 * int(leaf.player)) if len(states) > 1 else 0
-        assert after.raw_values[path[-1]] == value
-    visits, means, _ = steps.ucb1(results["steps"][-1][2], 0)
-    np.testing.assert_array_equal(visits, results["small"].visit_counts[0])
-    np.testing.assert_allclose(means, results["small"].q_values[0])
-    words = " ".join(" ".join(root.itertext()).split())
-    for phase in ("1. Selection", "2. Expansion", "3. Rollout", "4. Back-propagation"):
-        assert words.count(phase) == 3, phase
-
-
 def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch, capfd):
+    """Without its matches, which take a minute; `.ci/run` compares them with the lecture's."""
+
     def fail(setup):
         raise RuntimeError("broken")
 
-    experiments = (
-        Experiment("All games", matches.count_all, matches.show_all),
-        Experiment("The bound", exploration.compute_bound, exploration.show_bound),
-    )
-    monkeypatch.setattr(lecture, "_experiments", lambda options: experiments)
+    few = [e for e in lecture.EXPERIMENTS if e.title in ("All games", "Where the visits go")]
+    monkeypatch.setattr(lecture, "EXPERIMENTS", few)
+    monkeypatch.setattr(exploration, "BUDGETS", (10,))
     out = tmp_path / "new" / "lecture"
     assert lecture.main(["--out", str(out), "--quick"]) == 0
     assert str(out / "index.html") in capfd.readouterr().out
     assert sorted(path.name for path in out.iterdir()) == ["index.html", "results.json"]
     page = (out / "index.html").read_text()
-    assert page.count("<h2 ") == 3 and page.count('class="az-chart"') == 1 and "quick" in page
+    assert page.count("<h2 ") == 3 and "10 simulations" in page and "quick" in page
     assert "<img" not in page and "src=" not in page[: page.index("<script")]
     results = json.loads((out / "results.json").read_text())
     assert sum(results["All games"]["all"]) == 255_168
-    monkeypatch.setattr(lecture, "_experiments", lambda options: (Experiment("x", fail, print),))
+    monkeypatch.setattr(lecture, "EXPERIMENTS", [lecture.Experiment("x", fail, print)])
     with pytest.raises(RuntimeError, match="broken"):
         lecture.main(["--out", str(tmp_path / "out")])
     assert not list((tmp_path / "out").iterdir())
@@ -93,7 +49,6 @@ def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch, ca
         ("", "--out"),
         ("--out file/below", "file"),
         ("--out no --seed -1", "--seed is -1: use 0 to"),
-        ("--out no --run-dir none", "is not a run directory"),
     ]
     check_program(lecture.main, rows, capfd)
     assert not (tmp_path / "no").exists()

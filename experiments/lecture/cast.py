@@ -1,11 +1,10 @@
-"""Shared parts of the experiments: the game, its players, and the sizes of full and quick runs."""
+"""The cast of the lecture: its players, and the setup of the experiments."""
 
-import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,78 +16,57 @@ from azjax.games.base import Game, check_batch
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
 from azjax.players import Agent, Decision, alpha_beta_agent, decide, minimax_agent, random_agent
-from azjax.search import PUCT, UCT, SearchResult, make_resumable
-from azjax.search.evaluators import Evaluator, rollout_evaluator
-from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
+from azjax.players.arena import play_games
+from azjax.search import UCT, SearchResult, make_resumable
+from azjax.search.evaluators import rollout_evaluator
+from experiments.lecture.persistent import (
+    Order,
+    PersistentConfig,
+    PersistentPlayer,
+    make_persistent,
+)
 
 ROOT_2 = math.sqrt(2)
-Order = Literal["random", "last"]  # The order in which a learner tries untried moves.
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Setup:
-    """The game and the settings of one run of the experiments.
-
-    Attributes:
-      game: tic-tac-toe.
-      solution: its exact solution.
-      quick: whether to use fewer games and searches.
-      seed: seed of all randomness.
-      advance: callback for a progress bar, called with a number of finished steps.
-    """
+class Setup(NamedTuple):
+    """Tic-tac-toe, its solution, and the settings of one run of the experiments."""
 
     game: Game
     solution: Solution
-    quick: bool
-    seed: int
-    advance: Callable[[int], None] = lambda count: None
+    quick: bool  # Whether to use fewer games and searches.
+    seed: int  # Seed of all randomness.
 
     def key(self, experiment: str) -> jax.Array:
         """Returns the key of one experiment; it does not depend on the others."""
         return jax.random.fold_in(jax.random.key(self.seed), sum(map(ord, experiment)))
 
-    @property
-    def batch_size(self) -> int:
-        """Games per batch of a match; a single size, so each pairing is compiled once."""
-        return self.choose(1024, 256)
-
     def choose(self, full: Any, quick: Any) -> Any:
         """Returns the amount for a full or a quick run."""
         return quick if self.quick else full
 
+    def play(self, first: Agent, second: Agent, num_games: int, key, seat: int = 0) -> np.ndarray:
+        """Returns the outcomes of games, `int8 [num_games]`, 1 = won by the first-named player.
 
-class Experiment(NamedTuple):
-    """One experiment.
+        The size of batches is the same for all, so that each pairing is compiled once.
+        """
+        size = self.choose(1024, 256)
+        return play_games(self.game, first, second, num_games, key, seat, batch_size=size).outcomes
 
-    Attributes:
-      title: its heading on the page.
-      compute: `Setup -> results`.
-      show: `(results, page) -> None`, adds tables and pictures to the page.
-      weight: relative duration; experiments with a larger weight start first.
-      counts: whether its results are numbers and lists that go into results.json.
+
+def uct_search(room: int) -> Callable[..., SearchResult]:
+    """Builds `search(keys, states, count, exploration)` with random games, compiled once for all.
+
+    `count` is the number of simulations, at most `room`. It and `exploration` may be traced.
     """
+    game = games.make("tic_tac_toe")
 
-    title: str
-    compute: Callable[[Setup], Any]
-    show: Callable[[Any, Any], None]
-    weight: int = 0
-    counts: bool = True
-
-
-def flexible_search(
-    game: Game, algorithm: UCT | PUCT, evaluate: Evaluator
-) -> Callable[..., SearchResult]:
-    """Builds `search(params, keys, states, count, **settings)`, compiled once for all settings.
-
-    `count` is the number of simulations, at most `algorithm.num_simulations`. `settings` replace
-    settings of the algorithm, such as `exploration` of UCT. All of them may be traced.
-    """
-
-    def search(params, keys, states, count, **settings):
-        steps = make_resumable(dataclasses.replace(algorithm, **settings), game, evaluate)
-        tree = steps.init(params, keys, states, count)
-        tree = steps.step(params, keys, states, count, tree, 0, count)
-        return steps.finish(params, keys, states, count, tree)
+    def search(keys, states, count, exploration):
+        settings = UCT(num_simulations=room, exploration=exploration)
+        steps = make_resumable(settings, game, rollout_evaluator(game))
+        tree = steps.init(None, keys, states, count)
+        tree = steps.step(None, keys, states, count, tree, 0, count)
+        return steps.finish(None, keys, states, count, tree)
 
     return search
 
@@ -100,12 +78,12 @@ _ROOM = 500  # Maximum simulations of an MCTS player; all share one compiled sea
 def _classic() -> Agent:
     """Builds MCTS with `params = (simulations, C)`, so that all such players share one program."""
     game = games.make("tic_tac_toe")
-    search = flexible_search(game, UCT(num_simulations=_ROOM), rollout_evaluator(game))
+    search = uct_search(_ROOM)
 
     def act(params, key, states):
         count, exploration = params
         keys = jax.random.split(key, check_batch(game, states))
-        return decide(search(None, keys, states, count, exploration=exploration))
+        return decide(search(keys, states, count, exploration))
 
     return Agent("MCTS", act, nodes=_ROOM + 1)
 
