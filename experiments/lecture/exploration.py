@@ -91,21 +91,15 @@ def show_visits(results: dict) -> list[Element]:
 
 def compute_constant(setup: Setup) -> dict:
     """Counts the opponents' losses, draws and wins for each exploration constant."""
-    constants, num_games = (
-        setup.choose(CONSTANTS, (0.0, 0.35, ROOT_2, 10.0)),
-        setup.choose(2048, 256),
-    )
-    key, rows = setup.key("constant"), []
+    constants = setup.choose(CONSTANTS, (0.0, 0.35, ROOT_2, 10.0))
+    num_games, key, rows = setup.choose(2048, 256), setup.key("constant"), []
     for budget in setup.choose((10, 30, 100), (10, 50)):
         for number, constant in enumerate(constants):
             key_row = jax.random.fold_in(jax.random.fold_in(key, budget), number)
-            row = {"simulations": budget, "constant": constant}
+            row, search = {"simulations": budget, "constant": constant}, classic(budget, constant)
             for seat, name in enumerate(_CURVES):
-                players, key_games = (
-                    (player(name), classic(budget, constant)),
-                    jax.random.fold_in(key_row, seat),
-                )
-                outcomes = setup.play(*players, num_games, key_games, 1 - seat)
+                key_games = jax.random.fold_in(key_row, seat)
+                outcomes = setup.play(player(name), search, num_games, key_games, 1 - seat)
                 row[name] = [int((outcomes == value).sum()) for value in (-1, 0, 1)]
             rows.append(row)
     return {"rows": rows, "games": num_games}
