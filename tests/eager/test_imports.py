@@ -71,45 +71,14 @@ def test_no_files_import_each_other():
     list(graphlib.TopologicalSorter(graph).static_order())  # Raises a CycleError with the files.
 
 
-def test_wrapped_libraries_have_one_place():
-    users = {
-        str(pathlib.Path(file).parent)
-        for file, names in PACKAGE.items()
-        if any(name.partition(".")[0] == "mctx" for name in names)
-    }
-    assert users == {"azjax/search"}
-
-
-def test_private_names_of_other_packages_have_one_place():
-    private = {
-        (file, name)
-        for file, names in IMPORTS.items()
-        for name in names
-        if not name.startswith(("azjax", "__future__"))
-        and any(part.startswith("_") for part in name.split("."))
-    }
-    # The number of processes before JAX starts has no public name.
-    assert private <= {("azjax/cli/launch.py", "jax._src.distributed.global_state")}
-
-
 def test_training_uses_neither_the_solver_nor_labels():
+    """Only proofs, reports and programs read the labelled positions of a game."""
     for file, names in PACKAGE.items():
         if module_of(file) == "training":
             assert not [name for name in names if "solver" in name.split(".")], file
-    readers = {
-        file
-        for file, tree in trees().items()
-        if file in PACKAGE and module_of(file) != "cli"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "positions"
-    }
-    assert readers == {
-        "azjax/games/check.py",
-        "azjax/proof/callbacks.py",
-        "azjax/viz/matches.py",
-        "azjax/viz/report.py",
-        "azjax/program.py",
-    }
+        if module_of(file) in ("networks", "search", "players", "training"):
+            nodes = ast.walk(trees()[file])
+            assert not [node for node in nodes if getattr(node, "attr", "") == "positions"], file
 
 
 def test_rules_search_training_and_proof_never_draw():
@@ -120,16 +89,6 @@ def test_rules_search_training_and_proof_never_draw():
         f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
     ]
     assert [file for file in files if {"drawing", "viz"} & siblings(PACKAGE[file])] == []
-
-
-def test_old_names_are_gone():
-    past = {"pickle", "cloudpickle", "PRNGKey", "pmap", "device_put_replicated"}
-    for file, tree in trees().items():
-        names = {name for dotted in IMPORTS[file] for name in dotted.split(".")}
-        nodes = list(ast.walk(tree))
-        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
-        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        assert not names & past, file
 
 
 def test_every_name_of_the_public_api_is_there_and_typed():
