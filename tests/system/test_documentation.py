@@ -158,8 +158,8 @@ DRAWN = """e => {
 
 
 # With the widest tables, and the last one with pictures.
-PAGES = ["index.html", "api/games.html", "reference/settings.html", "reference/commands.html"]
-PAGES += ["how_to/game.html", "explanation/architecture.html", "results/connect_four.html"]
+PAGES = ["index.html", "api/parts.html", "reference/settings.html", "reference/commands.html"]
+PAGES += ["how_to/customize.html", "explanation/architecture.html", "results/connect_four.html"]
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def site(tmp_path_factory):
 
 
 def test_the_conventions_are_a_table_and_signatures_are_laid_out(site):
-    page = (site / "api" / "games.html").read_text()
+    page = (site / "api" / "parts.html").read_text()
     table = re.search(r"<table>\s*<thead>\s*<tr>\s*<th>thing.*?</table>", page, re.DOTALL)
     rows = re.findall(r"<td>(.*?)</td>\s*<td>(.*?)</td>", table[0], re.DOTALL)
     assert len(rows) > 9 and all(thing and convention for thing, convention in rows)
@@ -187,7 +187,7 @@ def test_the_guide_is_searched_from_a_folder(site, browser):
     tab, asked = browser.new_page(), []
     tab.on("request", lambda request: asked.append(request.url))
     for wait in (False, True):  # Whether the index is loaded before the words are typed.
-        tab.goto((site / "api" / "games.html").as_uri())
+        tab.goto((site / "api" / "parts.html").as_uri())
         field = tab.locator(".md-search__input")
         field.focus()
         if wait:

@@ -1,12 +1,16 @@
-"""Tables of settings for the guide, made from the dataclasses that define them.
+"""Hooks of mkdocs: tables of settings, and the tutorials as notebooks.
 
 A line `<!-- settings: MODULE.CLASS -->` in a page becomes a table with a row for each field:
 its name, its default, the allowed values, the presets with another value, and the docstring below
 the field.
+
+In a notebook, blocks of Python become code cells, everything else Markdown. Included files are left
+out.
 """
 
 import dataclasses
 import importlib
+import json
 import re
 import sys
 import typing
@@ -90,3 +94,36 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         return make_table(getattr(importlib.import_module(module), name), part)
 
     return MARKER.sub(replace, markdown)
+
+
+def make_cells(page: str) -> list[dict[str, Any]]:
+    """Returns the cells of a page of Markdown."""
+    included = r"## [^\n]*\n\n```python title=[^\n]*\n--8<--[^\n]*\n```\n"
+    page = re.sub(included + r"|This page is also \[a notebook\].*\n\n", "", page)
+    pieces = re.split(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)
+    cells = []
+    for number, piece in enumerate(pieces):
+        if text := piece.strip():
+            cell: dict[str, Any] = {"cell_type": "code" if number % 2 else "markdown"}
+            cell |= {"id": f"cell-{len(cells)}", "metadata": {}}
+            if number % 2:
+                cell |= {"execution_count": None, "outputs": []}
+            cells.append(cell | {"source": text.splitlines(keepends=True)})
+    return cells
+
+
+def make_notebook(page: str) -> str:
+    """Returns the notebook of a page of Markdown as JSON."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    content = {"cells": make_cells(page), "metadata": {"kernelspec": kernel}}
+    content |= {"nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Adds a notebook for each tutorial; mkdocs calls it with the files of the guide."""
+    from mkdocs.structure.files import File  # Only mkdocs needs it.
+
+    for page in [file for file in files if re.match(r"tutorials/\w+\.md$", file.src_uri)]:
+        notebook = make_notebook(page.content_string)
+        files.append(File.generated(config, page.src_uri[:-2] + "ipynb", content=notebook))
