@@ -1,8 +1,6 @@
 """The examples run unchanged, and do what their pages say."""
 
-import functools
 import itertools
-import re
 import runpy
 import sys
 import types
@@ -17,10 +15,7 @@ from azjax import training
 from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.proof import verify
-from azjax.search.evaluators import uniform_evaluator
 from azjax.training import step
-from azjax.training.selfplay import self_play, start_games
-from small import playing
 from source import EXAMPLES, ROOT
 from tracing import only_trace
 
@@ -70,17 +65,3 @@ def test_games_satisfy_the_contract_and_play_as_those_of_the_tests():
     heat = [line for line in lines if line.get("class") == "az-heat"]
     assert (len(lines), len(heat)) == (12 + 11, 11)
     assert [line.get("stroke") for line in lines].count("#d55e00") == 1
-
-
-def test_the_rules_of_the_guide_explore_in_self_play(tic_tac_toe):
-    """Without noise and temperature, a rule plays one game in all rows."""
-    tutorial = (ROOT / "docs" / "tutorials" / "custom_algorithm.md").read_text()
-    block = next(b for b in re.findall(r"```python\n(.*?)```", tutorial, re.S) if "PlainPUCT:" in b)
-    found = {"__name__": "tutorial", "jax": jax}
-    exec(block, found)
-    evaluate, settings = uniform_evaluator(tic_tac_toe), {"unroll_length": 5, "opening_share": 0.0}
-    for rule in (names("search_rule")["GrowingPUCT"], found["PlainPUCT"]):
-        parts = playing(tic_tac_toe, rule(num_simulations=9), evaluate, **settings)
-        games = start_games(parts.selfplay, tic_tac_toe, jax.random.split(jax.random.key(0), 64))
-        _, moves = jax.jit(functools.partial(self_play, parts, None))(jax.random.key(1), games)
-        assert np.unique(moves.action, axis=1).shape[1] > 55, rule
