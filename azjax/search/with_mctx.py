@@ -19,7 +19,7 @@ import mctx
 
 from azjax._promotion import mixing
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
-from azjax.games.base import Game, State, batch_keys, check_batch, where
+from azjax.games.base import Game, State, batch_keys, check_batch
 from azjax.search.algorithm import (
     Algorithm,
     Expansion,
@@ -30,27 +30,18 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.simulate import evaluate_states, expand, expand_in_tree
-from azjax.search.tree import NEVER, ROOT, Tree, mask_logits
-
-# The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
-_NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
-_NODES += ("children_prior_logits", "embeddings")
-_EDGES = ("children_index", "children_visits", "children_rewards", "children_discounts")
-_EDGES += ("children_values",)
-_INDICES = ("parents", "action_from_parent", "children_index")  # -1 means none.
+from azjax.search.tree import NEVER, ROOT, UNVISITED, mask_logits
 
 
 class MctxFns(NamedTuple):
     """A game and an evaluator as arguments of mctx's policies.
 
-    All functions raise ValueError, while tracing, if the states are not a batch of the game, or the
-    keys or the evaluator's outputs have the wrong shapes.
+    All functions raise ValueError, while tracing, if the states are not a batch of the game.
 
     Attributes:
       root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
-      recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`. The
-        reward is the mover's, in [-1, 1]. The discount is -1 when the turn passes, 1 when the same
-        player moves again, and 0 once the game is over. The value is for the player to move, and 0
+      recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`, with
+        the rewards and discounts of `games.base.Step`. The value is for the player to move, and 0
         once the game is over. Logits of illegal actions are `NEVER`, which is finite.
       invalid_actions: `states -> bool [B, A]`, True = not allowed. Policies need it, since they do
         not derive it from the logits.
@@ -76,13 +67,8 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
     )
     ```
 
-    Args:
-      game: the rules.
-      evaluate: any evaluator; mctx passes `params` to it. mctx passes one key per batch, which is
-        split. Values of a random evaluator therefore depend on the batch.
-
-    Raises:
-      ValueError: if the evaluator is not callable.
+    mctx passes `params` to the evaluator, and one key per batch, which is split. Values of a
+    random evaluator therefore depend on the batch.
     """
     evaluate = checked(game, evaluate)
 
@@ -93,8 +79,7 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 
     def recurrent_fn(params, key, actions, states):
         keys = batch_keys(key, check_batch(game, states))
-        expansion = expand(game, evaluate, params, keys, actions, states)
-        return _recurrent_output(expansion), expansion.states
+        return _recurrent(expand(game, evaluate, params, keys, actions, states))
 
     def invalid_actions(states):
         check_batch(game, states)
@@ -103,13 +88,46 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
     return MctxFns(root, recurrent_fn, invalid_actions)
 
 
+def _recurrent(expansion: Expansion) -> tuple[mctx.RecurrentFnOutput, State]:
+    states, reward, discount, logits, value = expansion
+    output = mctx.RecurrentFnOutput(
+        reward=reward, discount=discount, prior_logits=logits, value=value
+    )
+    return output, states
+
+
 _ARGUMENTS = ("params", "rng_key", "root", "recurrent_fn", "num_simulations", "invalid_actions")
 _NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch exploration off at 0.
 
 
 @dataclasses.dataclass(frozen=True)
 class MctxPolicy:
-    """A policy of mctx as an algorithm; see `from_mctx`."""
+    """A policy of mctx as an algorithm for `make_search`, players and `Parts`: `from_mctx`.
+
+    ```python
+    search = az.search.from_mctx(mctx.gumbel_muzero_policy, num_simulations=32)
+    run = az.train(parts._replace(search=search), "runs/mctx")
+    ```
+
+    The policy is called once for each position, with a batch of one under `vmap`. A result
+    therefore depends only on the position and its key. The search passes these arguments if the
+    policy has them; their defaults are those of the policy, or of a `functools.partial` of it:
+
+    - `temperature`: the search's. `mctx.gumbel_muzero_policy` has none.
+    - `dirichlet_fraction`, `gumbel_scale`: the default where the search adds noise, 0 elsewhere.
+
+    Without noise and at temperature 0, the policy gets the same key in every search, so the action
+    depends only on the position, although mctx breaks ties at random.
+
+    Args:
+      policy: `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
+        `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
+        `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
+      num_simulations: positions evaluated per move, without the root.
+
+    Raises:
+      ValueError: if the policy lacks an argument or needs more, or the number is out of range.
+    """
 
     policy: Callable
     num_simulations: Simulations = 32
@@ -128,28 +146,25 @@ class MctxPolicy:
             ) from error
 
     def select(self, roots: Roots) -> SearchResult:
-        """Searches from each position with a batch of one, see `from_mctx`."""
-        defaults = {
-            name: parameter.default
-            for name, parameter in inspect.signature(self.policy).parameters.items()
-        }
+        """Searches from each position with a batch of one."""
+        parameters = inspect.signature(self.policy).parameters
+        noise = [name for name in _NOISE if name in parameters]
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
-        keys_policy, keys_evaluate = split_each(roots.keys)
+        keys, keys_evaluate = split_each(roots.keys)
         explores = noisy | (roots.temperature > 0)
-        zeros = jnp.zeros_like(jax.random.key_data(keys_policy))
-        fixed = jax.random.wrap_key_data(zeros, impl=jax.random.key_impl(keys_policy))
-        keys_policy = jnp.where(explores, keys_policy, fixed)
+        zeros = jnp.zeros_like(jax.random.key_data(keys))
+        keys = jnp.where(
+            explores, keys, jax.random.wrap_key_data(zeros, impl=jax.random.key_impl(keys))
+        )
 
         def search(key, key_evaluate, root, invalid, temperature, noisy):
             def recurrent_fn(_, key, actions, states):
                 number = jax.random.bits(key, dtype=jnp.uint32)
                 keys = jax.random.fold_in(key_evaluate, number)[None]
-                expansion = roots.expand(keys, actions, states)
-                return _recurrent_output(expansion), expansion.states
+                return _recurrent(roots.expand(keys, actions, states))
 
-            noise = [name for name in _NOISE if name in defaults]
-            varying = {name: jnp.where(noisy, defaults[name], 0.0) for name in noise}
-            if "temperature" in defaults:
+            varying = {name: jnp.where(noisy, parameters[name].default, 0.0) for name in noise}
+            if "temperature" in parameters:
                 varying["temperature"] = temperature
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
             output = mixing(self.policy)(
@@ -166,49 +181,36 @@ class MctxPolicy:
         root = mctx.RootFnOutput(
             prior_logits=roots.logits, value=roots.value, embedding=roots.states
         )
-        output = jax.vmap(search)(
-            keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
-        )
+        output = jax.vmap(search)(keys, keys_evaluate, root, ~roots.legal, roots.temperature, noisy)
         tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
         logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
         tree = tree.replace(children_prior_logits=logits)
         return make_result(tree, output.action, output.action_weights)
 
 
-def from_mctx(policy: Callable, num_simulations: int = 32) -> MctxPolicy:
-    """Makes an algorithm from a policy of mctx, for `make_search`, players and `Parts`.
+from_mctx = MctxPolicy
 
-    ```python
-    search = az.search.from_mctx(mctx.gumbel_muzero_policy, num_simulations=32)
-    run = az.train(parts._replace(search=search), "runs/mctx")
-    ```
 
-    The policy is called once for each position, with a batch of one under `vmap`. A result
-    therefore depends only on the position and its key.
+class _Settings:
+    """Settings with the names of the arguments of a policy."""
 
-    The search passes the arguments below if the policy has them. Their defaults are those of the
-    policy, or of a `functools.partial` of it.
+    is_deterministic = True  # See `MctxPolicy`.
+    _policy: Callable
 
-    - `temperature`: the search's. `mctx.gumbel_muzero_policy` has none.
-    - `dirichlet_fraction`, `gumbel_scale`: the default where the search adds noise, 0 elsewhere.
+    def __post_init__(self):
+        check("search", self)
 
-    Without noise and at temperature 0, the policy gets the same key in every search, so the action
-    depends only on the position, although mctx breaks ties at random.
-
-    Args:
-      policy: `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
-        `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
-        `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
-      num_simulations: positions evaluated per move, without the root.
-
-    Raises:
-      ValueError: if the policy lacks an argument or needs more, or the number is out of range.
-    """
-    return MctxPolicy(policy, num_simulations)
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        settings: Any = self
+        arguments = dataclasses.asdict(settings)
+        del arguments["algorithm"]
+        count = arguments.pop("num_simulations")
+        return MctxPolicy(functools.partial(self._policy, **arguments), count).select(roots)
 
 
 @dataclasses.dataclass(frozen=True)
-class MctxMuZero:
+class MctxMuZero(_Settings):
     """`mctx.muzero_policy`: PUCT with Q rescaled to [0, 1] in every node."""
 
     algorithm: Literal["mctx_muzero"] = "mctx_muzero"
@@ -222,18 +224,11 @@ class MctxMuZero:
     dirichlet_fraction: Fraction = 0.25
     """Share of the noise in the root's prior. MuZero: 0.25."""
 
-    is_deterministic = True  # See `MctxPolicy`.
-
-    def __post_init__(self):
-        check("search", self)
-
-    def select(self, roots: Roots) -> SearchResult:
-        """Searches with the policy."""
-        return _policy_of(mctx.muzero_policy, self).select(roots)
+    _policy = staticmethod(mctx.muzero_policy)
 
 
 @dataclasses.dataclass(frozen=True)
-class MctxGumbel:
+class MctxGumbel(_Settings):
     """`mctx.gumbel_muzero_policy`: Gumbel MuZero, with Q rescaled to [0, 1] in every node."""
 
     algorithm: Literal["mctx_gumbel"] = "mctx_gumbel"
@@ -245,40 +240,26 @@ class MctxGumbel:
     gumbel_scale: NonNegative = 1.0
     """Scale of the noise that chooses among the root's actions. Paper: 1."""
 
-    is_deterministic = True  # See `MctxPolicy`.
-
-    def __post_init__(self):
-        check("search", self)
-
-    def select(self, roots: Roots) -> SearchResult:
-        """Searches with the policy."""
-        return _policy_of(mctx.gumbel_muzero_policy, self).select(roots)
-
-
-def _policy_of(policy: Callable, settings: Any) -> MctxPolicy:
-    """Makes an algorithm from a policy whose arguments have the names of the settings."""
-    arguments = dataclasses.asdict(settings)
-    del arguments["algorithm"]
-    count = arguments.pop("num_simulations")
-    return MctxPolicy(functools.partial(policy, **arguments), count)
+    _policy = staticmethod(mctx.gumbel_muzero_policy)
 
 
 def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
-    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
+    """Searches with the loop of `mctx.search`; results equal those of `simulate`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
-    `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
-    removed after its simulation.
+    `recurrent_fn`. mctx also expands finished games, where moves change nothing; after its
+    simulation, no action leads to such a node.
     """
     selection = algorithm.select(roots)
     if isinstance(selection, SearchResult):
         return selection
+    batch = jnp.arange(roots.value.shape[0])
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
         states, number = embedding
-        expansion = expand_in_tree(roots, selection, number[0], actions, states)
-        return _recurrent_output(expansion), (expansion.states, number)
+        output, states = _recurrent(expand_in_tree(roots, selection, number[0], actions, states))
+        return output, (states, number)
 
     def loop(first, last, simulate, carry):
         def step(i, carry):
@@ -286,7 +267,11 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
             states, numbers = tree.embeddings
             tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
             key, tree = simulate(i, (key, tree))
-            return key, _remove_below_finished(tree, i + 1)
+            parent, action = tree.parents[:, i + 1], tree.action_from_parent[:, i + 1]
+            is_over = jnp.all(tree.children_prior_logits[batch, parent] == NEVER, axis=-1)
+            child = jnp.where(is_over & (parent > ROOT), UNVISITED, i + 1)
+            index = tree.children_index.at[batch, parent, action].set(child)
+            return key, tree.replace(children_index=index)
 
         return jax.lax.fori_loop(first, last, step, carry)
 
@@ -307,34 +292,3 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
         loop_fn=loop,
     )
     return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
-
-
-def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
-    """Removes node number `node` from the trees where its parent is a finished game.
-
-    Children of a finished root stay, as in `simulate`.
-    """
-    batch = jnp.arange(tree.parents.shape[0])
-    parent = tree.parents[:, node]
-    is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
-    is_below = is_over & (parent > ROOT)
-
-    def clear(name, index):
-        def write(leaf):
-            current = leaf[batch, index]
-            empty = jnp.full_like(current, -1 if name in _INDICES else 0)
-            return leaf.at[batch, index].set(where(is_below, empty, current))
-
-        return jax.tree.map(write, getattr(tree, name))
-
-    nodes = {name: clear(name, node) for name in _NODES}
-    return tree.replace(**nodes, **{name: clear(name, parent) for name in _EDGES})
-
-
-def _recurrent_output(expansion: Expansion) -> mctx.RecurrentFnOutput:
-    return mctx.RecurrentFnOutput(
-        reward=expansion.reward,
-        discount=expansion.discount,
-        prior_logits=expansion.logits,
-        value=expansion.value,
-    )
