@@ -20,44 +20,31 @@ class Decision(NamedTuple):
     """The actions of a player in `B` positions, and its estimates.
 
     Rows of finished games are undefined. The last five fields are None for players without them.
-
-    Attributes:
-      action: `int32 [B]`, a legal action.
-      weights: `float32 [B, A]`, the player's policy: sums to 1 over the legal actions.
-      value: `float32 [B]`, the expected outcome in [-1, 1], for the player to move.
-      q_values: `float32 [B, A]`, the expected outcome of each action, for the player to move.
-      prior: `float32 [B, A]`, the policy from which a search started.
-      visit_counts: `int32 [B, A]`, simulations spent on each action.
-      nodes: `int32 [B]`, positions visited.
     """
 
-    action: jax.Array
-    weights: jax.Array
+    action: jax.Array  # `int32 [B]`, a legal action.
+    weights: jax.Array  # `float32 [B, A]`, the player's policy: sums to 1 over the legal actions.
+    # `float32 [B]`, the expected outcome in [-1, 1], for the player to move.
     value: jax.Array | None = None
+    # `float32 [B, A]`, the expected outcome of each action, for the player to move.
     q_values: jax.Array | None = None
-    prior: jax.Array | None = None
-    visit_counts: jax.Array | None = None
-    nodes: jax.Array | None = None
+    prior: jax.Array | None = None  # `float32 [B, A]`, the policy from which a search started.
+    visit_counts: jax.Array | None = None  # `int32 [B, A]`, simulations spent on each action.
+    nodes: jax.Array | None = None  # `int32 [B]`, positions visited.
 
 
 class Agent(NamedTuple):
-    """A player.
+    """A player."""
 
-    Attributes:
-      name: the name in tables and plots.
-      act: `(params, key, states [B, ...]) -> Decision`.
-      params: the first argument of `act`, such as the parameters of a network. Settings, such as a
-        number of simulations, belong in the function.
-      deterministic: whether the action depends only on the position, not on the key.
-      traceable: whether `act` can be jitted; a player with a time limit cannot.
-      nodes: number of positions that `act` stores per game; determines the arena's batch size.
-    """
-
-    name: str
+    name: str  # The name in tables and plots.
+    # `(params, key, states [B, ...]) -> Decision`.
     act: Callable[[Any, jax.Array, State], Decision]
+    # The first argument of `act`, such as the parameters of a network. Settings, such as a number
+    # of simulations, belong in the function.
     params: Any = None
-    deterministic: bool = False
-    traceable: bool = True
+    deterministic: bool = False  # Whether the action depends only on the position, not on the key.
+    traceable: bool = True  # Whether `act` can be jitted; a player with a time limit cannot.
+    # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
 
     __reduce__ = unpicklable(
@@ -79,11 +66,7 @@ class HasAgent(Protocol):
 
 
 def as_agent(player: Agent | HasAgent) -> Agent:
-    """Returns the player itself, or the attribute `agent` of an object that has one.
-
-    Raises:
-      ValueError: if it is neither.
-    """
+    """Returns the player itself, or the attribute `agent` of an object that has one."""
     agent = getattr(player, "agent", player)
     if not isinstance(agent, Agent):
         name = type(player).__name__

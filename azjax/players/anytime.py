@@ -42,9 +42,6 @@ def anytime_agent(
       seconds: time for one call.
       name: the player's name; by default the algorithm and the time.
       clock: returns the time in seconds.
-
-    Raises:
-      ValueError: if the time is not a positive number.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}: use a number above 0")

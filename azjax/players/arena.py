@@ -5,6 +5,7 @@ player 0 or 1 of the game. Results are counts of games; `ratings` computes inter
 them.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,55 +14,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, check_batch, init_batch
+from azjax.games.base import Game, State, check_batch, init_batch, play, where
+from azjax.games.hashing import mix
 from azjax.players import Agent, HasAgent, as_agent, ratings
-from azjax.players.game_loop import make_match
 
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 Record = Callable[["PlayedGames"], None]
 
 
 class Results(NamedTuple):
-    """Finished games, in the order in which they were played.
+    """Finished games, in the order in which they were played."""
 
-    Attributes:
-      outcomes: `int8 [N]`, 1 = won by the first-named player, 0 = drawn, -1 = lost.
-      plies: `int32 [N]`, moves made.
-      digests: `uint64 [N]`, a hash of the opening and of all moves; equal games have equal hashes.
-      actions: `int32 [N, T]`, the moves after the opening, padded with -1; `T` is the game's
-        `max_plies`.
-    """
-
-    outcomes: np.ndarray
-    plies: np.ndarray
+    outcomes: np.ndarray  # `int8 [N]`, 1 = won by the first-named player, 0 = drawn, -1 = lost.
+    plies: np.ndarray  # `int32 [N]`, moves made.
+    # `uint64 [N]`, a hash of the opening and of all moves; equal games have equal hashes.
     digests: np.ndarray
+    # `int32 [N, T]`, the moves after the opening, padded with -1; `T` is the game's `max_plies`.
     actions: np.ndarray
 
 
 class PlayedGames(NamedTuple):
-    """The games of a match with one assignment of the players to seats.
+    """The games of a match with one assignment of the players to seats."""
 
-    Attributes:
-      players: the names of player 0 and player 1.
-      results: the games; `outcomes` are those of player 0.
-    """
-
-    players: tuple[str, str]
-    results: Results
+    players: tuple[str, str]  # The names of player 0 and player 1.
+    results: Results  # The games; `outcomes` are those of player 0.
 
 
 class Tally(NamedTuple):
-    """Games counted for one player from one seat.
-
-    Attributes:
-      wins, draws, losses: the numbers of games with that result.
-      distinct: the number of different games among them.
-    """
+    """Games counted for one player from one seat."""
 
     wins: int
     draws: int
     losses: int
-    distinct: int
+    distinct: int  # The number of different games among them.
 
     @property
     def games(self) -> int:
@@ -70,21 +55,13 @@ class Tally(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The result of a pairing.
+    """The result of a pairing."""
 
-    Attributes:
-      first: the name of the first-named player, whose wins are counted.
-      second: the name of the other player.
-      moving_first: games in which the first-named player made the first move.
-      moving_second: games in which the second-named player made the first move.
-      deterministic: whether both players are deterministic; more games would then only repeat
-        these.
-    """
-
-    first: str
-    second: str
-    moving_first: Tally
-    moving_second: Tally
+    first: str  # The name of the first-named player, whose wins are counted.
+    second: str  # The name of the other player.
+    moving_first: Tally  # Games in which the first-named player made the first move.
+    moving_second: Tally  # Games in which the second-named player made the first move.
+    # Whether both players are deterministic; more games would then only repeat these.
     deterministic: bool
 
 
@@ -111,12 +88,7 @@ def play_match(
       openings: positions to start from, `[K, ...]`; the starting position if None.
       progress: called with the number of games finished since the last call.
       record: called twice, with the games of each assignment of the players to seats.
-
-    Raises:
-      ValueError: if `num_games` is below 1, the openings are not states of this game, an opening
-        is over, or a game is not over after `game.max_plies` moves.
     """
-    _check_games(num_games)
     first, second = as_agent(first), as_agent(second)
     count = 1 if openings is None else check_batch(game, openings)
     rounds = -(-num_games // (2 * count))
@@ -127,11 +99,10 @@ def play_match(
         key_seat = jax.random.fold_in(key, seat)
         players = game, first, second
         games = play_games(*players, per_seat, key_seat, seat, openings, progress=progress)
-        if record and seat == 0:
-            record(PlayedGames((first.name, second.name), games))
-        elif record:
-            of_other = games._replace(outcomes=-games.outcomes)
-            record(PlayedGames((second.name, first.name), of_other))
+        if record:
+            of_first = games._replace(outcomes=-games.outcomes) if seat else games
+            names = (second.name, first.name) if seat else (first.name, second.name)
+            record(PlayedGames(names, of_first))
         wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
         return Tally(wins, draws, losses, len(np.unique(games.digests)))
 
@@ -144,17 +115,10 @@ def rate(matches: Sequence[Match]) -> ratings.Ratings:
     rows = []
     for match in matches:
         one, other = names.index(match.first), names.index(match.second)
-        tally = match.moving_first
-        rows.append((one, other, (tally.wins, tally.draws, tally.losses)))
-        tally = match.moving_second
-        rows.append((other, one, (tally.losses, tally.draws, tally.wins)))
+        rows.append((one, other, match.moving_first[:3]))
+        rows.append((other, one, match.moving_second[2::-1]))
     first, second, counts = (np.array(column) for column in zip(*rows, strict=True))
     return ratings.fit(names, first, second, counts)
-
-
-def _check_games(num_games: int) -> None:
-    if num_games < 1:
-        raise ValueError(f"the number of games is {num_games}: play 1 or more")
 
 
 def round_robin(
@@ -166,11 +130,7 @@ def round_robin(
     progress: Progress | None = None,
     record: Record | None = None,
 ) -> list[Match]:
-    """Plays a match between each pair of players; see `play_match` for the arguments.
-
-    Raises:
-      ValueError: if there are fewer than two players, or two have the same name.
-    """
+    """Plays a match between each pair of players; see `play_match` for the arguments."""
     agents = [as_agent(agent) for agent in agents]
     names = [agent.name for agent in agents]
     if len(names) < 2:
@@ -209,14 +169,17 @@ def play_games(
       batch_size: games played in parallel; if None, it depends on the sizes of the search trees.
       progress: called with the number of games finished since the last call.
     """
-    _check_games(num_games)
+    if num_games < 1:
+        raise ValueError(f"the number of games is {num_games}: play 1 or more")
     first, second = as_agent(first), as_agent(second)
     openings = init_batch(game, 1) if openings is None else openings
     count = check_batch(game, openings)
     if bool(jnp.any(jax.vmap(game.is_over)(openings))):
         raise ValueError("an opening is a finished game: start from positions with a move left")
     size = batch_size or _batch_size(first, second, num_games)
-    match = make_match(game, _without_params(first), _without_params(second))
+    # Without the fields that do not change the compiled program.
+    players = (agent._replace(name="", params=None, nodes=1) for agent in (first, second))
+    match = _make_match(game, *players)
     played = []
     for batch in range(-(-num_games // size)):
         rows = (np.arange(size) + batch * size) % count
@@ -240,11 +203,6 @@ def play_games(
     return Results(outcomes, plies, wide[:, 0] << np.uint64(32) | wide[:, 1], actions)
 
 
-def _without_params(agent: Agent) -> Agent:
-    """Returns a player without the fields that do not change its compiled program."""
-    return agent._replace(name="", params=None, nodes=1)
-
-
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
     """Returns the number of games to play in parallel; batches have about equal sizes.
 
@@ -256,3 +214,73 @@ def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
     few = min(32, max(1, 2**22 // nodes))
     most = min(max(2**17 // nodes, few), 8192)
     return -(-num_games // -(-num_games // most))
+
+
+class _Play(NamedTuple):
+    """Games in progress; leaves are `[B, ...]`, except `ply []` and `actions [T, B]`."""
+
+    ply: jax.Array
+    states: State
+    outcomes: jax.Array
+    plies: jax.Array
+    digests: jax.Array
+    actions: jax.Array
+
+
+@functools.lru_cache(maxsize=64)
+def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
+    """Builds `(params, key, seat, opening numbers, states) -> games`, compiled or on the host."""
+    traceable = first.traceable and second.traceable
+    # A loop on the host calls compiled players.
+    wrap = jax.jit if not traceable else lambda act: act
+    acts = [wrap(each.act) if each.traceable else each.act for each in (first, second)]
+
+    def is_unfinished(now: _Play) -> jax.Array:
+        return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
+
+    def match(params, key, seat, numbers, states):
+        def move(now: _Play) -> _Play:
+            live = ~jax.vmap(game.is_over)(now.states)
+            mine = jax.vmap(game.player)(now.states).astype(jnp.int32) == seat
+            keys = jax.random.split(jax.random.fold_in(key, now.ply))
+
+            def choose(i, turn):  # A player is only called if it moves in some game.
+                def act(states):
+                    return acts[i](params[i], keys[i], states).action
+
+                def skip(_):
+                    return jnp.zeros(len(turn), jnp.int32)
+
+                needed = jnp.any(live & turn)
+                if traceable:
+                    return jax.lax.cond(needed, act, skip, now.states)
+                return act(now.states) if needed else skip(now.states)
+
+            action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
+            step = jax.vmap(functools.partial(play, game))(now.states, action)
+            reward = jnp.where(live, jnp.where(mine, step.reward, -step.reward), 0.0)
+            return _Play(
+                ply=now.ply + 1,
+                states=where(live, step.state, now.states),
+                outcomes=now.outcomes + reward,
+                plies=now.plies + live.astype(jnp.int32),
+                digests=jnp.where(live[:, None], mix(now.digests, action), now.digests),
+                actions=now.actions.at[now.ply].set(jnp.where(live, action, -1)),
+            )
+
+        now = _Play(
+            ply=jnp.int32(0),
+            states=states,
+            outcomes=jnp.zeros(len(numbers), jnp.float32),
+            plies=jnp.zeros(len(numbers), jnp.int32),
+            digests=mix(jnp.zeros((len(numbers), 2), jnp.uint32), numbers),
+            actions=jnp.full((game.max_plies, len(numbers)), -1, jnp.int32),
+        )
+        if traceable:
+            now = jax.lax.while_loop(is_unfinished, move, now)
+        while not traceable and is_unfinished(now):
+            now = move(now)
+        over = jax.vmap(game.is_over)(now.states)
+        return now.outcomes.astype(jnp.int8), now.plies, now.digests, now.actions.T, over
+
+    return jax.jit(match) if traceable else match

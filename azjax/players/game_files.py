@@ -53,10 +53,6 @@ def check_path(path: Path, game: Game | None = None) -> None:
     Args:
       path: the file.
       game: the game; None skips the check of its SGF format.
-
-    Raises:
-      ValueError: if the folder is missing, the file's extension is neither `.jsonl` nor `.sgf`, or
-        it is `.sgf` and the game cannot be written as SGF.
     """
     path = pathlib.Path(path)
     check_folder(path)

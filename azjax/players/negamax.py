@@ -48,9 +48,6 @@ def minimax_agent(
       evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
         evaluator is; a plain function counts as random.
       params: the parameters of the evaluator.
-
-    Raises:
-      ValueError: if the depth is below 1.
     """
     return _make_agent("minimax", game, depth, evaluate, params, prune=False)
 

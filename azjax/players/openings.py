@@ -12,15 +12,10 @@ MOST_OPENINGS = 100_000
 
 
 class Openings(NamedTuple):
-    """`K` different positions and the moves that lead to them.
+    """`K` different positions and the moves that lead to them."""
 
-    Attributes:
-      states: the positions; every leaf is `[K, ...]`.
-      actions: `int32 [K, T]`, the moves from the starting position.
-    """
-
-    states: State
-    actions: np.ndarray
+    states: State  # The positions; every leaf is `[K, ...]`.
+    actions: np.ndarray  # `int32 [K, T]`, the moves from the starting position.
 
 
 def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Openings:
@@ -28,9 +23,6 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Opening
 
     Returns:
       The openings; fewer than `count` if no more were found.
-
-    Raises:
-      ValueError: if the numbers are out of range, or no game lasts that long.
     """
     if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
         raise ValueError(

@@ -23,24 +23,16 @@ Lookup = Callable[[State], tuple[jax.Array, jax.Array]]
 
 
 class Overrides(NamedTuple):
-    """Moves to play in certain positions and in their symmetric copies.
+    """Moves to play in certain positions and in their symmetric copies."""
 
-    Attributes:
-      planes: `uint8 [K, ceil(H * W * C / 8)]`, the bits of the boolean planes in canonical
-        orientation, packed as `np.packbits` does.
-      actions: `uint8 [K]`, the move in that orientation.
-    """
-
+    # `uint8 [K, ceil(H * W * C / 8)]`, the bits of the boolean planes in canonical orientation,
+    # packed as `np.packbits` does.
     planes: np.ndarray
-    actions: np.ndarray
+    actions: np.ndarray  # `uint8 [K]`, the move in that orientation.
 
 
 def oriented_overrides(game: Game, encoding: str, states: State, actions: np.ndarray) -> Overrides:
-    """Makes overrides from positions `[K, ...]` and moves `[K]`; symmetric copies become one entry.
-
-    Raises:
-      ValueError: if two copies of a position have moves that are not copies of each other.
-    """
+    """Makes overrides from positions `[K, ...]` and moves; symmetric copies become one entry."""
     symmetries = symmetries_of(game)
     found = orient(symmetries.cells, _observe(game, encoding, states))
     moved = np.argsort(symmetries.actions, axis=1)[:, np.asarray(actions)].T  # Turned, [K, G].
@@ -80,11 +72,7 @@ def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
 
 
 def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
-    """Builds `keys [B, ...] -> rows int32 [B]`, where each is `listed [K, ...]`; -1 if it is not.
-
-    Raises:
-      ValueError: if the keys cannot be hashed; see `make_index`.
-    """
+    """Builds `keys [B, ...] -> rows int32 [B]`, where each is in `listed`; -1 if it is not."""
     index, rows = make_index(game, listed), contents(listed, axes=1)
 
     def find(keys):

@@ -15,22 +15,14 @@ PRIOR_ELO = 1000.0
 
 
 class Ratings(NamedTuple):
-    """The result of `fit`, in Elo.
+    """The result of `fit`, in Elo."""
 
-    Attributes:
-      names: the names of the `P` players.
-      ratings: `float64 [P]`, relative to the average of the players.
-      low, high: `float64 [P]`, the ends of the intervals of `ratings`.
-      first_move_advantage: the Elo that moving first adds to a rating.
-      draw_parameter: nu of Davidson (1970); equal players draw `nu / (2 + nu)` of their games.
-    """
-
-    names: tuple[str, ...]
-    ratings: np.ndarray
-    low: np.ndarray
+    names: tuple[str, ...]  # Of the `P` players.
+    ratings: np.ndarray  # `float64 [P]`, relative to the average of the players.
+    low: np.ndarray  # `float64 [P]`, the ends of the intervals of `ratings`.
     high: np.ndarray
-    first_move_advantage: Interval
-    draw_parameter: float
+    first_move_advantage: Interval  # The Elo that moving first adds to a rating.
+    draw_parameter: float  # nu of Davidson (1970); equal players draw `nu / (2 + nu)` of games.
 
 
 def fit(
@@ -50,15 +42,14 @@ def fit(
       second: `int [M]`, the player who moved second.
       counts: `int [M, 3]`, games that the first mover won, drew and lost.
       confidence: the confidence level of the intervals.
-
-    Raises:
-      ValueError: if an argument's shape, type or range is wrong, a player is paired with itself or
-        has no games, or groups of players never met.
     """
     names = tuple(names)
     check_confidence(confidence)
     first, second, counts = _check_games(names, first, second, counts)
-    mode, covariance = _posterior(_design(len(names), first, second), counts)
+    eye = np.eye(len(names) + 2)  # The parameters are the ratings, the advantage and log nu.
+    win = (eye[first] - eye[second] + eye[-2]) / 2
+    design = np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)
+    mode, covariance = _posterior(design, counts)
     relative = np.eye(len(mode))
     relative[:-2, :-2] -= 1 / len(names)  # Subtracts the average from every rating.
     center = ELO_PER_LOGIT * relative @ mode
@@ -69,18 +60,11 @@ def fit(
     return Ratings(names, center[:-2], low[:-2], high[:-2], advantage, math.exp(mode[-1]))
 
 
-def _design(players: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns the derivatives of the logits, `[M, 3, P + 2]`.
-
-    The last axis is the parameter: the ratings, the advantage and log nu.
-    """
-    eye = np.eye(players + 2)
-    win = (eye[first] - eye[second] + eye[-2]) / 2
-    return np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)
-
-
 def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mode `[P + 2]` of the parameters, in logits, and the covariance there."""
+    """Returns the mode `[P + 2]` of the parameters, in logits, and the covariance there.
+
+    `design [M, 3, P + 2]` are the derivatives of the logits of a win, a draw and a loss.
+    """
     games, precision = counts.sum(axis=1, keepdims=True), (ELO_PER_LOGIT / PRIOR_ELO) ** 2
 
     def loss(theta: np.ndarray) -> float:

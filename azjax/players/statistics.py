@@ -22,11 +22,7 @@ class Interval(NamedTuple):
 
 
 def proportion(count: int, total: int, confidence: float = 0.95) -> Interval:
-    """Estimates a rate from `count` of `total`, with the score interval of Wilson (1927).
-
-    Raises:
-      ValueError: unless 0 <= count <= total, total >= 1 and 0 < confidence < 1.
-    """
+    """Estimates a rate from `count` of `total`, with the score interval of Wilson (1927)."""
     if not (count % 1 == total % 1 == 0 <= count <= total > 0):
         raise ValueError(f"count is {count} of {total}: use whole numbers, total 1 or more")
     check_confidence(confidence)
@@ -41,10 +37,6 @@ def mean_proportion(
 
     The interval combines the intervals of the rates: the squares of their margins are added (Zou
     and Donner, 2008).
-
-    Raises:
-      ValueError: if there is no sample, or a count, a total or the confidence is invalid; see
-        `proportion`.
     """
     if not len(counts) == len(totals) > 0:
         raise ValueError(
@@ -66,12 +58,11 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     2008). In a test with 20 games, the coverage of the 95% interval exceeds 95%. The normal
     approximation is used for more than 10,000 games if the second most frequent of win, draw and
     loss occurs at least 1,000 times.
-
-    Raises:
-      ValueError: unless the counts are whole, 0 or more, with a sum above 0, and
-        0 < confidence < 1.
     """
-    counts = _check_counts("(wins, draws, losses)", (wins, draws, losses))
+    counts = np.asarray((wins, draws, losses))
+    if counts.dtype.kind not in "iu" or counts.min() < 0 or not counts.any():
+        wanted = "three whole numbers, 0 or more, with a sum above 0"
+        raise ValueError(f"(wins, draws, losses) is {counts.tolist()}: use {wanted}")
     check_confidence(confidence)
     tail, games, score = (1 - confidence) / 2, int(counts.sum()), int(counts @ [2, 1, 0])
 
@@ -119,15 +110,6 @@ def _score_distribution(rates: tuple[float, float, float], games: int) -> np.nda
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     probabilities: Any = fft.irfft((loss + draw * z + win * z**2) ** games, size)
     return probabilities[: 2 * games + 1]
-
-
-def _check_counts(name: str, counts: Any) -> np.ndarray:
-    """Returns wins, draws and losses as an array `int64 [3]`, after checking them."""
-    array = np.asarray(counts)
-    if array.shape != (3,) or array.dtype.kind not in "iu" or array.min() < 0 or not array.any():
-        wanted = "three whole numbers, 0 or more, with a sum above 0"
-        raise ValueError(f"{name} is {array.tolist()}: use {wanted}")
-    return array.astype(np.int64)
 
 
 def check_confidence(confidence: float) -> None:

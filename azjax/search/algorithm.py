@@ -18,39 +18,38 @@ class Algorithm(Protocol):
 
     Any object with these members can be passed to `make_search`, to players (`players.agents`) and
     to training (`training.Parts`). If it is hashable, as the frozen dataclass `PUCT` is, functions
-    that cache compiled programs also take it.
-    `examples/search_rule.py` is a complete algorithm in 40 lines.
+    that cache compiled programs also take it. An optional attribute `engine` is the default engine
+    of `make_search`. `examples/search_rule.py` is a complete algorithm in 40 lines.
 
     In self-play, an algorithm draws two things itself: noise in the roots' priors, where
     `Roots.add_noise`, and the action, by `Roots.temperature`.
-
-    Attributes:
-      algorithm: its name.
-      num_simulations: positions evaluated per move, without the root.
-      is_deterministic: True if, without noise, at temperature 0 and with a deterministic evaluator,
-        the action depends only on the position.
-
-    An optional attribute `engine` is the default engine of `make_search`.
     """
 
     @property
-    def algorithm(self) -> str: ...  # noqa: D102
+    def algorithm(self) -> str:
+        """Its name."""
+        ...
 
     @property
-    def num_simulations(self) -> int: ...  # noqa: D102
+    def num_simulations(self) -> int:
+        """Positions evaluated per move, without the root."""
+        ...
 
     @property
-    def is_deterministic(self) -> bool: ...  # noqa: D102
+    def is_deterministic(self) -> bool:
+        """Whether the action depends only on the position; see `players.Agent`.
+
+        That is without noise, at temperature 0 and with a deterministic evaluator.
+        """
+        ...
 
     def select(self, roots: "Roots") -> "Selection | SearchResult":
         """Returns the functions that select actions in the trees of a batch of positions.
 
         An algorithm with a loop of its own, such as a policy of mctx, searches here, with
-        `roots.expand`, and returns the result.
-
-        It is traced. A search calls it once, after the roots are evaluated and before the first
-        simulation; a search in steps (see `make_resumable`) calls it in every step. A rule without
-        noise or extra data needs four fields:
+        `roots.expand`, and returns the result. It is traced: once by a search, and in every step
+        by a search in steps (see `make_resumable`). A rule without noise or extra data needs four
+        fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
@@ -67,13 +66,12 @@ def check_algorithm(algorithm: Any) -> None:
     if isinstance(algorithm, type):
         name = algorithm.__name__
         raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    members = {
-        "algorithm": (str, "its name"),
-        "num_simulations": (int | np.integer | jax.Array, "a whole number"),
-        "is_deterministic": (bool | np.bool_, "True or False"),
-        "select": (Callable, "a function of Roots that returns a Selection"),
-    }
-    for name, (kind, wanted) in members.items():
+    for name, kind, wanted in (
+        ("algorithm", str, "its name"),
+        ("num_simulations", int | np.integer | jax.Array, "a whole number"),
+        ("is_deterministic", bool | np.bool_, "True or False"),
+        ("select", Callable, "a function of Roots that returns a Selection"),
+    ):
         value = getattr(algorithm, name, None)
         if not isinstance(value, kind):
             problem = f"has the {name} {value!r}" if hasattr(algorithm, name) else f"has no {name}"
@@ -84,99 +82,69 @@ def check_algorithm(algorithm: Any) -> None:
 
 
 class Expansion(NamedTuple):
-    """The positions that one simulation reaches, one in each tree.
+    """The positions that one simulation reaches, one in each tree."""
 
-    Attributes:
-      states: `[B, ...]`.
-      reward: `float32 [B]`, of the move that led there, to the player who made it.
-      discount: `float32 [B]`, see `games.base.Step`.
-      logits: `float32 [B, A]`; `tree.NEVER` where illegal.
-      value: `float32 [B]`, for the player to move; 0 where the game is over.
-    """
-
-    states: State
-    reward: jax.Array
-    discount: jax.Array
-    logits: jax.Array
-    value: jax.Array
+    states: State  # `[B, ...]`.
+    reward: jax.Array  # `float32 [B]`, of the move that led there, to the player who made it.
+    discount: jax.Array  # `float32 [B]`, see `games.base.Step`.
+    logits: jax.Array  # `float32 [B, A]`; `tree.NEVER` where illegal.
+    value: jax.Array  # `float32 [B]`, for the player to move; 0 where the game is over.
 
 
 class Roots(NamedTuple):
-    """The evaluated positions to search from, and the arguments of the search.
+    """The evaluated positions to search from, and the arguments of the search."""
 
-    Attributes:
-      states: `[B, ...]`.
-      legal: `bool [B, A]`.
-      logits: `float32 [B, A]`, the evaluator's; finite or NaN where legal, `tree.NEVER` where
-        illegal.
-      value: `float32 [B]`, the evaluator's, for the player to move; 0 where the game is over.
-      keys: `[B]`, for the algorithm's random draws.
-      temperature: `float32 [B]`, for drawing the action; 0 means the best action.
-      add_noise: whether to explore, as self-play does; False, or `bool [B]`.
-      budget: the planned number of simulations, an estimate if the search has a time limit; an int,
-        or `int32 []` while tracing.
-      keys_expand: `[B]`, for the evaluations in the trees.
-      expand: `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
-    """
-
-    states: State
-    legal: jax.Array
+    states: State  # `[B, ...]`.
+    legal: jax.Array  # `bool [B, A]`.
+    # `float32 [B, A]`, the evaluator's; finite or NaN where legal, `tree.NEVER` where illegal.
     logits: jax.Array
+    # `float32 [B]`, the evaluator's, for the player to move; 0 where the game is over.
     value: jax.Array
-    keys: jax.Array
-    temperature: jax.Array
+    keys: jax.Array  # `[B]`, for the algorithm's random draws.
+    temperature: jax.Array  # `float32 [B]`, for drawing the action; 0 means the best action.
+    # Whether to explore, as self-play does; False, or `bool [B]`.
     add_noise: Literal[False] | jax.Array
+    # The planned number of simulations, an estimate if the search has a time limit; an int, or
+    # `int32 []` while tracing.
     budget: int | jax.Array
-    keys_expand: jax.Array
+    keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
+    # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
 
 
 class Selection(NamedTuple):
-    """The functions and data with which an algorithm searches from the given roots.
+    """The functions and data with which an algorithm searches from the given roots."""
 
-    Attributes:
-      logits: `float32 [B, A]`, the prior of the roots, including noise. Illegal actions are masked
-        afterwards.
-      at_root: `(tree, node) -> action int32 []`, for the root of one tree. The tree has no axis
-        `B` (see `Tree`), and `node` is `int32 []`. The action must be one of
-        `legal_actions(tree, node)`, even where values or logits are NaN; in a finished game, any
-        action.
-      below: the same for all other nodes.
-      finish: `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
-      extra: additional data for the selection; leaves `[B, ...]`, stored as `tree.extra_data`.
-      prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
-        below the roots; None keeps them.
-    """
-
+    # `float32 [B, A]`, the prior of the roots, including noise. Illegal actions are masked
+    # afterwards.
     logits: jax.Array
+    # `(tree, node) -> action int32 []`, for the root of one tree. The tree has no axis `B` (see
+    # `Tree`), and `node` is `int32 []`. The action must be one of `legal_actions(tree, node)`, even
+    # where values or logits are NaN; in a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
-    below: Callable[[Tree, jax.Array], jax.Array]
+    below: Callable[[Tree, jax.Array], jax.Array]  # The same for all other nodes.
+    # `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
     finish: Callable[[Tree], Any]
+    # Additional data for the selection; leaves `[B, ...]`, stored as `tree.extra_data`.
     extra: Any = None
+    # `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits below the
+    # roots; None keeps them.
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
 class SearchResult(NamedTuple):
-    """The result of a search from `B` positions.
+    """The result of a search from `B` positions."""
 
-    Attributes:
-      action: `int32 [B]`, the action to play.
-      action_weights: `float32 [B, A]`, the policy target: the visit shares of PUCT and UCT, or
-        the improved policy of Gumbel. Sums to 1 over the legal actions.
-      visit_counts: `int32 [B, A]`.
-      q_values: `float32 [B, A]`, mean outcome of each action for the player to move; 0
-        where unvisited.
-      value: `float32 [B]`, the root's mean value, for the player to move.
-      tree: the search tree; its embeddings are game states.
-      prior: `float32 [B, A]`, the root policy before the search, including noise; None for UCT.
-    """
-
-    action: jax.Array
+    action: jax.Array  # `int32 [B]`, the action to play.
+    # `float32 [B, A]`, the policy target: the visit shares of PUCT and UCT, or the improved policy
+    # of Gumbel. Sums to 1 over the legal actions.
     action_weights: jax.Array
-    visit_counts: jax.Array
+    visit_counts: jax.Array  # `int32 [B, A]`.
+    # `float32 [B, A]`, mean outcome of each action for the player to move; 0 where unvisited.
     q_values: jax.Array
-    value: jax.Array
-    tree: Tree
+    value: jax.Array  # `float32 [B]`, the root's mean value, for the player to move.
+    tree: Tree  # The search tree; its embeddings are game states.
+    # `float32 [B, A]`, the root policy before the search, including noise; None for UCT.
     prior: jax.Array | None = None
 
     def __repr__(self):
@@ -185,11 +153,10 @@ class SearchResult(NamedTuple):
 
     @property
     def policy_value(self) -> jax.Array:
-        """`float32 [B]`, the value of the policy `action_weights`: the mean of `q_values` under it.
+        """`float32 [B]`, the mean of `q_values` under `action_weights`, of visited actions.
 
-        The root's own value averages over all visits, including those to actions that the search
-        then rejects, so it is too low where one action wins and the others lose. Actions without
-        a visit are left out; if no action has a visit, this is the root's value.
+        The root's own value also averages over visits to actions that the search then rejects, so
+        it is too low where one action wins and the others lose. It is used if nothing has a visit.
         """
         weights = jnp.where(self.visit_counts > 0, self.action_weights, 0.0)
         total = jnp.sum(weights, axis=-1)
@@ -198,13 +165,7 @@ class SearchResult(NamedTuple):
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:
-    """Makes a result from the roots' statistics.
-
-    Args:
-      tree: the finished trees `[B, ...]`.
-      action: `[B]`, the actions to play.
-      weights: `float32 [B, A]`, the policy target.
-    """
+    """Makes a result from the roots of finished trees, the actions `[B]` and the policy target."""
     visits = tree.children_visits[:, ROOT]
     q_values = tree.qvalues(jnp.full(visits.shape[0], ROOT))
     return SearchResult(
@@ -225,12 +186,9 @@ def visit_shares(tree: Tree) -> jax.Array:
 
 
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
-    """Draws an action with probability proportional to `visits ** (1 / temperature)`.
+    """Draws an action of one position with probability `visits ** (1 / temperature)`.
 
-    Args:
-      key: one key.
-      visits: `[A]`.
-      temperature: `float32 []`; 0 means the most visited action; ties go to the lowest.
+    Temperature 0 means the most visited action; ties go to the lowest.
     """
     logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
         temperature, 1e-3

@@ -22,18 +22,16 @@ class Evaluator:
 
     Wherever an evaluator is expected, a plain function `(params, keys, states)` works as well and
     counts as random.
-
-    Attributes:
-      function: `(params, keys [B], states [B, ...]) -> (logits float32 [B, A], value float32 [B])`:
-        unnormalized log-probabilities of the actions, and the expected outcome in [-1, 1] for the
-        player to move. `params` is the first argument of the search, any pytree; each position has
-        its own key. A search ignores logits of illegal actions and values of finished games.
-        Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
-      is_deterministic: whether the output depends only on `params` and the position, not on the
-        key. If so, a match or a proof has the same result with every key.
     """
 
+    # `(params, keys [B], states [B, ...]) -> (logits float32 [B, A], value float32 [B])`:
+    # unnormalized log-probabilities of the actions, and the expected outcome in [-1, 1] for the
+    # player to move. `params` is the first argument of the search, any pytree; each position has
+    # its own key. A search ignores logits of illegal actions and values of finished games. Direct
+    # callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
     function: Function
+    # Whether the output depends only on `params` and the position, not on the key. If so, a match
+    # or a proof has the same result with every key.
     is_deterministic: bool = False
 
     def __call__(self, params: Any, keys: Any, states: State) -> tuple[jax.Array, jax.Array]:
@@ -47,12 +45,7 @@ def is_deterministic(evaluate: Evaluator | Function) -> bool:
 
 
 def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
-    """Returns an evaluator that checks the shapes of the outputs while tracing.
-
-    Raises:
-      ValueError: if `evaluate` is not callable. The returned evaluator raises it if the outputs do
-        not start with logits `[B, A]` and value `[B]`.
-    """
+    """Returns an evaluator that checks the shapes of the outputs while tracing."""
     if not callable(evaluate):
         raise ValueError(
             f"the evaluator is of type {type(evaluate).__name__}: use one of "
@@ -69,12 +62,7 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Makes an evaluator from a network; its `params` are the result of `network.fold`.
-
-    Raises:
-      ValueError: if the network was made for another game. The evaluator raises it if `params` is
-        None.
-    """
+    """Makes an evaluator from a network; its `params` are the result of `network.fold`."""
     check_network(game, network)
 
     def evaluate(params, keys, states):
@@ -106,10 +94,7 @@ def uniform_evaluator(game: Game) -> Evaluator:
 
 
 def rollout_evaluator(game: Game) -> Evaluator:
-    """Makes an evaluator with equal logits and the outcome of one random game as the value.
-
-    It ignores `params`.
-    """
+    """Makes an evaluator with equal logits and the outcome of a random game; ignores `params`."""
 
     def evaluate(params, keys, states):
         del params
@@ -121,12 +106,7 @@ def rollout_evaluator(game: Game) -> Evaluator:
 
 
 def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
-    """Plays a random game from each state to its end.
-
-    Args:
-      game: the rules.
-      keys: `[B]`, one per game; a game depends only on its own key.
-      states: `[B, ...]`.
+    """Plays a random game from each state `[B, ...]` to its end; each depends on its key `[B]`.
 
     Returns:
       `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that

@@ -96,11 +96,8 @@ def considered_visits(
     All phases take an equal share of the budget. Each phase visits its actions equally often and
     passes the better half on to the next phase. The last phase has two actions.
 
-    Args:
-      considered: `int32 [B]`, number of actions in the first phase.
-      budget: planned number of simulations.
-      length: largest number of simulations.
-      most: largest number in `considered`.
+    The first phase has `considered [B]` actions, at most `most`; a search has at most `length`
+    simulations.
 
     Returns:
       `int32 [B, length]`: simulation `i` visits an action that has had this many visits.

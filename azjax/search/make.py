@@ -53,9 +53,8 @@ def make_search(
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
 
-    It raises ValueError if the states are not a batch of this game, or if an argument or an output
-    of the evaluator has the wrong shape. A negative or NaN temperature raises it as well, unless it
-    is traced.
+    It raises ValueError if an argument or an output of the evaluator has the wrong shape, or a
+    temperature is negative or NaN, unless it is traced.
 
     The result for a position depends only on the position and its key, not on the rest of the
     batch. (Only rounding may differ with the batch size, in matrix products.) At every depth, the
@@ -68,13 +67,8 @@ def make_search(
       game: the rules.
       evaluate: any evaluator.
       engine: the loop that grows the trees, unless the algorithm has its own. `azjax` is the loop
-        of this package, and `mctx` is that of `mctx.search`. Both give the same results; tests
-        compare them on CPUs, bit for bit. If None, the algorithm's attribute `engine` is used if it
-        has one, otherwise `azjax`.
-
-    Raises:
-      ValueError: if the algorithm lacks a member, the evaluator is not callable, or the engine is
-        unknown.
+        of this package, and `mctx` is that of `mctx.search`, with the same results. If None, the
+        algorithm's attribute `engine` is used if it has one, otherwise `azjax`.
     """
     check_algorithm(algorithm)
     select, count = algorithm.select, algorithm.num_simulations
@@ -124,31 +118,25 @@ class Resumable(NamedTuple):
 
     `budget` is the planned number of simulations, `int32 []`. Among the package's algorithms,
     only Gumbel uses it.
-
-    Attributes:
-      init: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
-      step: `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations
-        to a tree that has `done`. Both numbers are traced `int32 []`, so one compiled program
-        serves all their values. `done + count` is at most `num_simulations`. The budget may change
-        during the first phase of sequential halving, but not later.
-      finish: `(params, keys, states, budget, tree) -> SearchResult`.
     """
 
+    # `(params, keys, states [B, ...], budget) -> tree`, with only its root.
     init: Callable[..., Tree]
+    # `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations to a
+    # tree that has `done`. Both numbers are traced `int32 []`, so one compiled program serves all
+    # their values. `done + count` is at most `num_simulations`. The budget may change during the
+    # first phase of sequential halving, but not later.
     step: Callable[..., Tree]
-    finish: Callable[..., SearchResult]
+    finish: Callable[..., SearchResult]  # `(params, keys, states, budget, tree) -> SearchResult`.
 
 
 def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator | Function) -> Resumable:
-    """Builds the search of `make_search` as separate steps, without noise.
+    """Builds the search of `make_search` as separate steps for `jit`, without noise.
 
-    Returns:
-      Functions for `jit`. All calls for one search must get the same `keys`. With the same budget,
-      the final tree does not depend on how its simulations are divided among the steps. With a
-      deterministic evaluator, it equals the tree that the search of `make_search` returns.
-
-    Raises:
-      ValueError: see `make_search`; the functions raise it for an algorithm that runs its own loop.
+    All calls for one search must get the same `keys`. With the same budget, the final tree does not
+    depend on how its simulations are divided among the steps. With a deterministic evaluator, it
+    equals the tree that the search of `make_search` returns. An algorithm that runs its own loop is
+    refused.
     """
     check_algorithm(algorithm)
     evaluate, count = checked(game, evaluate), algorithm.num_simulations
@@ -188,9 +176,17 @@ def _evaluate_roots(
     noise: Any = False,
 ) -> Roots:
     size = check_batch(game, states)
-    temperature = _per_position("temperature", temperature, jnp.float32, size)
+
+    def per_position(name, value, dtype):
+        value = jnp.asarray(value, dtype)
+        if value.shape not in ((), (size,)):
+            raise ValueError(
+                f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
+            )
+        return jnp.broadcast_to(value, (size,))
+
     if noise is not False:  # False leaves the noise out of the program.
-        noise = _per_position("add_noise", noise, bool, size)
+        noise = per_position("add_noise", noise, bool)
     keys_evaluate, keys_select = split_each(batch_keys(keys, size))
     keys_root, keys_expand = split_each(keys_evaluate)  # Only random evaluators use these.
     logits, value = evaluate_states(game, evaluate, params, keys_root, states)
@@ -200,19 +196,9 @@ def _evaluate_roots(
         logits=logits,
         value=value,
         keys=keys_select,
-        temperature=temperature,
+        temperature=per_position("temperature", temperature, jnp.float32),
         add_noise=noise,
         budget=budget,
         keys_expand=keys_expand,
         expand=functools.partial(expand, game, evaluate, params),
     )
-
-
-def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:
-    """Broadcasts a scalar or `[B]` to `[B]`."""
-    value = jnp.asarray(value, dtype)
-    if value.shape not in ((), (size,)):
-        raise ValueError(
-            f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
-        )
-    return jnp.broadcast_to(value, (size,))

@@ -67,19 +67,12 @@ class PUCT:
 
 
 class Terms(NamedTuple):
-    """The terms of PUCT's score for the actions of one node; each `float32 [A]`.
+    """The terms of PUCT's score for the actions of one node; each `float32 [A]`."""
 
-    Attributes:
-      q: the mean outcome for the player to move, or the first-play urgency where unvisited.
-      prior: the prior's probabilities; 0 where illegal.
-      bonus: `c_puct P sqrt(N) / (1 + n)`.
-      score: `q + bonus`; -inf where illegal.
-    """
-
-    q: jax.Array
-    prior: jax.Array
-    bonus: jax.Array
-    score: jax.Array
+    q: jax.Array  # Mean outcome for the player to move; the first-play urgency where unvisited.
+    prior: jax.Array  # Probabilities; 0 where illegal.
+    bonus: jax.Array  # `c_puct P sqrt(N) / (1 + n)`.
+    score: jax.Array  # `q + bonus`; -inf where illegal.
 
 
 def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
@@ -108,12 +101,6 @@ def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: flo
     """Returns the roots' logits `float32 [B, A]`, with Dirichlet noise where `roots.add_noise`.
 
     The noise is over the *legal* actions: gamma draws, masked and normalized, are a Dirichlet draw.
-
-    Args:
-      roots: the evaluated positions.
-      keys: `[B]`.
-      alpha: concentration of the noise, above 0.
-      fraction: share of the noise in the prior, 0 to 1.
     """
     if roots.add_noise is False:
         return roots.logits

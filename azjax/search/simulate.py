@@ -28,17 +28,11 @@ from azjax.search.tree import (
 
 
 class _Edge(NamedTuple):
-    """An action in one node of each tree.
+    """An action in one node of each tree."""
 
-    Attributes:
-      depth: `int32 []`, the number of moves from the roots to the deepest of the nodes.
-      node: `int32 [B]`.
-      action: `int32 [B]`, the action chosen there.
-    """
-
-    depth: jax.Array
-    node: jax.Array
-    action: jax.Array
+    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
+    node: jax.Array  # int32 [B]
+    action: jax.Array  # int32 [B], chosen there.
 
 
 def evaluate_states(
@@ -89,18 +83,32 @@ def simulate(
 ) -> Tree:
     """Adds one simulation to every tree `[B, ...]`.
 
-    Args:
-      selection: how to choose actions.
-      expand: `(actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
-      tree: the trees.
-      simulation: `int32 []`, the number of earlier simulations; a new node gets the number
-        `simulation + 1`.
+    `expand(actions [B], states [B, ...])` plays and evaluates. `simulation` is the number of
+    earlier simulations; a new node gets the next number.
     """
     edge = _select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     expansion = expand(edge.action, states)
-    tree, child = _insert(tree, edge, expansion, simulation + 1)
+    # The node after each edge may be a finished game that an earlier simulation reached.
+    at_edge = batch, edge.node, edge.action
+    child = tree.children_index[at_edge]
+    child = jnp.where(child == UNVISITED, simulation + 1, child)
+    at_child = batch, child
+    tree = tree.replace(
+        children_index=tree.children_index.at[at_edge].set(child),
+        children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
+        children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
+        parents=tree.parents.at[at_child].set(edge.node),
+        action_from_parent=tree.action_from_parent.at[at_child].set(edge.action),
+        children_prior_logits=tree.children_prior_logits.at[at_child].set(expansion.logits),
+        raw_values=tree.raw_values.at[at_child].set(expansion.value),
+        node_values=tree.node_values.at[at_child].set(expansion.value),
+        node_visits=tree.node_visits.at[at_child].add(1),
+        embeddings=jax.tree.map(
+            lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
+        ),
+    )
     return _backup(tree, child, expansion.value, edge.depth + 1)
 
 
@@ -124,37 +132,6 @@ def _select(selection: Selection, tree: Tree) -> _Edge:
 
     first = _Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
     return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
-
-
-def _insert(
-    tree: Tree, edge: _Edge, expansion: Expansion, new: jax.Array
-) -> tuple[Tree, jax.Array]:
-    """Writes expanded positions into the trees.
-
-    Returns:
-      The trees, and the nodes `[B]` after the edges: number `new`, or that of a finished game
-      that an earlier simulation reached.
-    """
-    batch = jnp.arange(edge.node.shape[0])
-    at_edge = batch, edge.node, edge.action
-    child = tree.children_index[at_edge]
-    child = jnp.where(child == UNVISITED, new, child)
-    at_child = batch, child
-    tree = tree.replace(
-        children_index=tree.children_index.at[at_edge].set(child),
-        children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
-        children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
-        parents=tree.parents.at[at_child].set(edge.node),
-        action_from_parent=tree.action_from_parent.at[at_child].set(edge.action),
-        children_prior_logits=tree.children_prior_logits.at[at_child].set(expansion.logits),
-        raw_values=tree.raw_values.at[at_child].set(expansion.value),
-        node_values=tree.node_values.at[at_child].set(expansion.value),
-        node_visits=tree.node_visits.at[at_child].add(1),
-        embeddings=jax.tree.map(
-            lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
-        ),
-    )
-    return tree, child
 
 
 def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:

@@ -17,40 +17,25 @@ _LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay
 
 
 class Tree(Protocol):
-    """`B` search trees of `N` nodes; node 0 is the root. Functions for one tree get no axis `B`.
+    """`B` search trees of `N` nodes; node 0 is the root. Functions for one tree get no axis `B`."""
 
-    Attributes:
-      node_visits: `int32 [B, N]`; 0 for a node that does not exist yet.
-      raw_values: `float32 [B, N]`, the evaluator's values.
-      node_values: `float32 [B, N]`, means over the visits, for the player to move there.
-      parents: `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
-      action_from_parent: `int32 [B, N]`; -1 where there is no parent.
-      children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
-      children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
-      children_visits: `int32 [B, N, A]`.
-      children_rewards: `float32 [B, N, A]`, to the player to move.
-      children_discounts: `float32 [B, N, A]`, see `games.base.Step`.
-      children_values: `float32 [B, N, A]`, `node_values` of the node after each action, for the
-        player to move in that node.
-      embeddings: the states, leaves `[B, N, ...]`.
-      root_invalid_actions: `bool [B, A]`, True = not allowed.
-      extra_data: `Selection.extra`, leaves `[B, ...]`.
-    """
-
-    node_visits: jax.Array
-    raw_values: jax.Array
-    node_values: jax.Array
+    node_visits: jax.Array  # `int32 [B, N]`; 0 for a node that does not exist yet.
+    raw_values: jax.Array  # `float32 [B, N]`, the evaluator's values.
+    node_values: jax.Array  # `float32 [B, N]`, means over the visits, for the player to move there.
+    # `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
     parents: jax.Array
-    action_from_parent: jax.Array
-    children_index: jax.Array
-    children_prior_logits: jax.Array
-    children_visits: jax.Array
-    children_rewards: jax.Array
-    children_discounts: jax.Array
+    action_from_parent: jax.Array  # `int32 [B, N]`; -1 where there is no parent.
+    children_index: jax.Array  # `int32 [B, N, A]`, the node after each action; -1 where unvisited.
+    children_prior_logits: jax.Array  # `float32 [B, N, A]`; `NEVER` exactly where illegal.
+    children_visits: jax.Array  # `int32 [B, N, A]`.
+    children_rewards: jax.Array  # `float32 [B, N, A]`, to the player to move.
+    children_discounts: jax.Array  # `float32 [B, N, A]`, see `games.base.Step`.
+    # `float32 [B, N, A]`, `node_values` of the node after each action, for the player to move in
+    # that node.
     children_values: jax.Array
-    embeddings: Any
-    root_invalid_actions: jax.Array
-    extra_data: Any
+    embeddings: Any  # The states, leaves `[B, N, ...]`.
+    root_invalid_actions: jax.Array  # `bool [B, A]`, True = not allowed.
+    extra_data: Any  # `Selection.extra`, leaves `[B, ...]`.
 
     def replace(self, **changes: Any) -> "Tree":
         """Returns the tree with some fields replaced."""
@@ -84,16 +69,7 @@ def new_tree(
     num_nodes: int,
     extra: Any = None,
 ) -> Tree:
-    """Makes trees with room for `num_nodes` that contain only their roots, visited once.
-
-    Args:
-      logits: `float32 [B, A]`, the roots' prior.
-      value: `float32 [B]`.
-      states: `[B, ...]`.
-      legal: `bool [B, A]`.
-      num_nodes: `N`.
-      extra: see `Selection.extra`.
-    """
+    """Makes trees with room for `num_nodes` that contain only their roots, visited once."""
     size, num_actions = logits.shape
     chex.assert_shape([legal, value], [(size, num_actions), (size,)])
     chex.assert_tree_shape_prefix((states, extra), (size,))

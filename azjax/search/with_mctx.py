@@ -37,18 +37,16 @@ class MctxFns(NamedTuple):
     """A game and an evaluator as arguments of mctx's policies.
 
     All functions raise ValueError, while tracing, if the states are not a batch of the game.
-
-    Attributes:
-      root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
-      recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`, with
-        the rewards and discounts of `games.base.Step`. The value is for the player to move, and 0
-        once the game is over. Logits of illegal actions are `NEVER`, which is finite.
-      invalid_actions: `states -> bool [B, A]`, True = not allowed. Policies need it, since they do
-        not derive it from the logits.
     """
 
+    # `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
     root: Callable[[Any, jax.Array, State], mctx.RootFnOutput]
+    # `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`, with the rewards and
+    # discounts of `games.base.Step`. The value is for the player to move, and 0 once the game is
+    # over. Logits of illegal actions are `NEVER`, which is finite.
     recurrent_fn: Callable[..., tuple[mctx.RecurrentFnOutput, State]]
+    # `states -> bool [B, A]`, True = not allowed. Policies need it, since they do not derive it
+    # from the logits.
     invalid_actions: Callable[[State], jax.Array]
 
 
@@ -124,9 +122,6 @@ class MctxPolicy:
         `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
         `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
       num_simulations: positions evaluated per move, without the root.
-
-    Raises:
-      ValueError: if the policy lacks an argument or needs more, or the number is out of range.
     """
 
     policy: Callable

@@ -1,7 +1,6 @@
 """Matches against replays in plain Python, exact probabilities, and scripted players."""
 
 import itertools
-import types
 
 import jax
 import jax.numpy as jnp
@@ -53,20 +52,6 @@ def same(left, right):
     return all(map(np.array_equal, left, right))
 
 
-# Who wins.
-
-
-def test_deterministic_players_play_one_game_per_seat(perfect):
-    """Outcomes are those of the first-named player, from both seats."""
-    only = arena.Tally(0, 1, 0, 1)
-    match = play_match(GAME, perfect, perfect._replace(name="other"), 1000, KEY)
-    assert match == arena.Match("perfect", "other", only, only, deterministic=True)
-    assert only.games == 1
-    won, lost = arena.Tally(1, 0, 0, 1), arena.Tally(0, 0, 1, 1)
-    assert play_match(GAME, perfect, LOWEST, 2, KEY)[2:4] == (won, won)
-    assert play_match(GAME, LOWEST, perfect, 2, KEY)[2:4] == (lost, lost)
-
-
 def test_the_key_determines_the_games_of_every_batch_and_seat():
     played = [play_games(GAME, UNIFORM, UNIFORM, 32, KEY, batch_size=8) for _ in range(2)]
     assert same(*played)
@@ -77,9 +62,6 @@ def test_the_key_determines_the_games_of_every_batch_and_seat():
     record = []
     play_match(GAME, UNIFORM, UNIFORM, 16, KEY, record=record.append)
     assert not same(record[0].results[:1], record[1].results[:1])  # Outcomes of player 0.
-
-
-# Scripted games.
 
 
 def scripted(game):
@@ -122,9 +104,6 @@ def test_games_in_which_a_player_moves_twice():
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
-# Openings and batches.
-
-
 def test_openings_are_played_in_turn_and_equally_often(perfect, openings):
     """Seven games in batches of four; batches end between the openings."""
     reports = []
@@ -137,11 +116,8 @@ def test_openings_are_played_in_turn_and_equally_often(perfect, openings):
     for column, first in zip(games, expected, strict=True):
         np.testing.assert_array_equal(column, first[np.arange(7) % 3])
     assert len(set(games.digests)) == 3
-    match = play_match(GAME, LOWEST, UNIFORM, 7, KEY, openings, reports.append)
-    assert (match.moving_first.games, match.moving_second.games) == (6, 6)
-    assert sum(reports) == 7 + 12
-    match = play_match(GAME, LOWEST, LOWEST, 1000, KEY, openings)
-    assert match.deterministic
+    assert play_match(GAME, LOWEST, UNIFORM, 7, KEY, openings).moving_second.games == 6
+    match = play_match(GAME, LOWEST, LOWEST, 1000, KEY, openings)  # These would repeat games.
     assert match.moving_first.wins == match.moving_second.losses > 0
     assert (match.moving_first.games, match.moving_first.distinct) == (3, 3)
 
@@ -161,19 +137,6 @@ def test_random_openings():
     assert rows(states) != rows(random_openings(GAME, jax.random.key(1), 20, plies))
 
 
-# Tournaments.
-
-
-def test_a_tournament_plays_every_pair_once(perfect):
-    """Objects with an agent, such as trained players, take its place."""
-    trained, reports = types.SimpleNamespace(agent=perfect), []
-    matches = round_robin(GAME, [trained, UNIFORM, LOWEST], 20, KEY, progress=reports.append)
-    pairs = [("perfect", "random"), ("perfect", "lowest"), ("random", "lowest")]
-    assert [match[:2] for match in matches] == pairs
-    games = [(match.moving_first.games, match.moving_second.games) for match in matches]
-    assert games == [(10, 10), (1, 1), (10, 10)] and sum(reports) == 42
-
-
 def test_ratings_of_a_match_count_both_seats():
     """Without an advantage of moving first, which one with swapped results would have."""
     won = arena.Tally(20, 5, 3, 28)
@@ -187,10 +150,9 @@ def test_refusals(perfect, openings):
     one = jax.tree.map(lambda leaf: leaf[None], jax.device_get(over))
     pile = bench("misere_pile").game._replace(max_plies=7)
     stubborn = Agent("stubborn", lambda *given: Decision(jnp.zeros(4, jnp.int32), None))
-    wrong = types.SimpleNamespace(agent="perfect")
     assert_refused(
         (lambda: play_match(GAME, perfect, perfect, 2, KEY, one), "an opening is a finished game"),
-        (lambda: play_match(GAME, wrong, LOWEST, 2, KEY), "is not a player: use an Agent, or an"),
+        (lambda: play_match(GAME, "perfect", LOWEST, 2, KEY), "is not a player: use an Agent, or"),
         (lambda: round_robin(GAME, [perfect], 10, KEY), "['perfect'] has no pairing: name 2"),
         (lambda: round_robin(GAME, [UNIFORM] * 2, 9, KEY), "two players are called random: give"),
         (lambda: play_match(GAME, perfect, UNIFORM, 0, KEY), "games is 0: play 1 or more"),
@@ -198,29 +160,6 @@ def test_refusals(perfect, openings):
             lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",
         ),
-        *(
-            (lambda given=given: random_openings(GAME, KEY, *given), "are not possible: use 1 to")
-            for given in [(0, 2), (100_001, 2), (5, -1), (5, 9)]
-        ),
+        (lambda: random_openings(GAME, KEY, 0, 2), "are not possible: use 1 to"),
         (lambda: random_openings(pile, KEY, 5, 6), "games of misere_pile were over after 6 moves"),
     )
-
-
-# Compilation.
-
-
-def test_a_second_match_compiles_nothing():
-    """Names and parameters of players are not part of a program."""
-    traced = []
-
-    def act(params, key, states):
-        traced.append(isinstance(states.board, jax.core.Tracer))
-        return lowest_action(params, key, states)
-
-    agent = Agent("one", act, np.int32(0))
-    play_match(GAME, agent, LOWEST, 8, KEY)
-    assert all(traced) and traced
-    traced.clear()
-    play_match(GAME, agent, LOWEST, 8, jax.random.key(1))
-    play_match(GAME, agent._replace(name="other", params=np.int32(1)), LOWEST, 8, KEY)
-    assert traced == []

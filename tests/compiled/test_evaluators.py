@@ -9,10 +9,8 @@ import pytest
 
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
-from azjax.networks import MLPConfig, make_network
 from azjax.search.evaluators import (
     exact_evaluator,
-    network_evaluator,
     rollout_evaluator,
 )
 from guard import sharing
@@ -70,20 +68,6 @@ def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
         short = jax.jit(rollout_evaluator(tic_tac_toe._replace(max_plies=6)))
         values = short(None, jax.random.key(0), init_batch(tic_tac_toe, 64))[1]
     assert 0 < np.isnan(values).sum() < 64
-
-
-def test_network_evaluator_observes_and_infers(tic_tac_toe, some_states):
-    network = make_network(MLPConfig(hidden=(8,), head_hidden=4, encoding="absolute"), tic_tac_toe)
-    with sharing():
-        params = network.fold(network.init(jax.random.key(0)))
-        evaluate = network_evaluator(tic_tac_toe, network)
-        found = jax.jit(evaluate)(params, jax.random.key(1), some_states)
-        planes = jax.vmap(lambda state: tic_tac_toe.observe(state, "absolute"))(some_states)
-        expected = jax.jit(network.infer)(params, planes)
-    assert evaluate.is_deterministic
-    for ours, output in zip(found, expected, strict=True):
-        assert ours.dtype == jnp.float32
-        np.testing.assert_allclose(ours, output, atol=1e-6)
 
 
 def test_exact_evaluator_is_for_the_player_to_move_and_equals_the_solver(tic_tac_toe, solution):

@@ -143,17 +143,6 @@ def test_illegal_logits_have_no_influence(gradients):
     np.testing.assert_array_equal(gradient[-1], 0)  # A single legal action.
 
 
-def test_gradients_are_proportional_to_the_policy_surprise(gradients):
-    logits = random_logits()
-    kl = cross_entropy(logits, SAMPLES.policy, SAMPLES.legal) - entropy(SAMPLES.policy)
-    with guard.sharing():
-        (_, plain), weighed = gradients(logits)
-        _, perfect = gradients(np.log(np.maximum(SAMPLES.policy, 1e-30)))
-    expected = plain / BATCH * (kl / kl.mean())[:, None]
-    np.testing.assert_allclose(weighed, expected, rtol=1e-4, atol=1e-7)
-    assert np.isfinite(perfect).all()
-
-
 # --- The update -------------------------------------------------------------------------
 
 

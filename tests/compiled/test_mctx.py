@@ -75,13 +75,10 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
 MUZERO = MctxMuZero(num_simulations=8)
 
 
-def test_equal_positions_get_equal_moves_without_exploration():
+def test_a_policy_explores_only_at_a_temperature():
     """mctx breaks ties at random; without exploration, the key has no effect."""
     result = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat([0] * 9))
     assert len(np.unique(result.visit_counts, axis=0)) == len(np.unique(result.action)) == 1
-
-
-def test_a_policy_plays_its_most_visited_action_at_temperature_0():
     result = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9, OPEN))
     most = result.visit_counts.max(axis=1)
     np.testing.assert_array_equal(result.visit_counts[np.arange(BATCH), result.action], most)
@@ -89,49 +86,17 @@ def test_a_policy_plays_its_most_visited_action_at_temperature_0():
     assert len(np.unique(drawn.action)) > 1
 
 
-def test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature():
-    states, table = repeat(OPEN, (0,) * 9), bench("tic_tac_toe").random_table()
-    explores, keys = np.arange(BATCH) % 4 < 2, jax.random.split(jax.random.key(1), BATCH)
-    search = functools.partial(run, MUZERO, table)
-    explored, quiet, turned = (
-        search(states=s, seed=k, temperature=np.float32(e), add_noise=e)
-        for s, k, e in [
-            (states, keys, explores),
-            (states, keys, False),
-            (jax.tree.map(lambda leaf: leaf[::-1], states), keys[::-1], explores[::-1]),
-        ]
-    )
-    for first in (explored, quiet):
-        assert (states.board[np.arange(BATCH), first.action] == 0).all()
-    np.testing.assert_array_equal(explored.visit_counts[~explores], quiet.visit_counts[~explores])
-    np.testing.assert_array_equal(explored.action[~explores], quiet.action[~explores])
-    np.testing.assert_array_equal(turned.visit_counts[::-1], explored.visit_counts)
-    for row in (0, 1):
-        assert len(np.unique(explored.visit_counts[row::4], axis=0)) > 3
-    assert (explored.visit_counts.sum(axis=1) == 8).all()
-
-
-def test_a_random_evaluator_gets_the_key_of_each_position():
-    """Also without exploration, where the policy itself draws with a fixed key."""
-    result = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat([0] * 9), luck=1.0)
-    assert len(np.unique(result.q_values, axis=0)) > 8
-
-
 def test_the_settings_of_a_policy_reach_it(some_states):
     """The exploration weight changes searches, and the share of noise changes priors."""
-    table = bench("tic_tac_toe").random_table()
-    low, high = (
-        run(MctxMuZero(num_simulations=8, pb_c_init=c), table, some_states) for c in (0.0, 9.0)
-    )
-    assert (low.visit_counts != high.visit_counts).any()
-    none, noisy = (
-        run(
-            MctxMuZero(num_simulations=8, dirichlet_fraction=share),
-            table,
-            some_states,
-            add_noise=True,
+
+    def search(add_noise=False, **settings):
+        config, table = (
+            MctxMuZero(num_simulations=8, **settings),
+            bench("tic_tac_toe").random_table(),
         )
-        for share in (0.0, 1.0)
-    )
-    np.testing.assert_allclose(none.prior, low.prior, atol=1e-6)
-    assert (abs(noisy.prior - low.prior) > 0.1).any()
+        return run(config, table, some_states, add_noise=add_noise)
+
+    low, high = search(pb_c_init=0.0), search(pb_c_init=9.0)
+    assert (low.visit_counts != high.visit_counts).any()
+    np.testing.assert_allclose(search(True, dirichlet_fraction=0.0).prior, low.prior, atol=1e-6)
+    assert (abs(search(True, dirichlet_fraction=1.0).prior - low.prior) > 0.1).any()

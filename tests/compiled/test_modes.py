@@ -3,17 +3,13 @@
 `tests/system/test_modes.py` tries every package, also in 64-bit mode.
 """
 
-import dataclasses
 import functools
 
 import jax
 import pytest
 
 import azjax
-from azjax import training
 from azjax.games.base import describe, init_batch
-from azjax.runs import presets
-from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, make_search
 from azjax.search.evaluators import rollout_evaluator
 
@@ -37,19 +33,6 @@ def test_searches(tic_tac_toe):
             algorithm(num_simulations=3), tic_tac_toe, rollout_evaluator(tic_tac_toe)
         )
         trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
-
-
-def test_an_iteration_with_every_setting():
-    smoke = presets.smoke(presets.get("default"))
-    sections = {
-        "selfplay": {"archive": 8, "carry_over": False},
-        "targets": {"outcome_weight": 0.5, "td_lambda": 0.5},
-        "learner": {"optimizer": "sgd", "l2": 0.1, "weight_decay": 0.1, "policy_surprise": 0.5},
-    }
-    changed = {n: dataclasses.replace(getattr(smoke, n), **s) for n, s in sections.items()}
-    parts = make_parts(dataclasses.replace(smoke, **changed))
-    state = trace(functools.partial(training.init, parts), jax.random.key(0))
-    trace(functools.partial(training.iteration, parts), state)
 
 
 def test_a_shipped_player():

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games import solver
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
     alpha_beta_agent,
@@ -22,24 +21,12 @@ from azjax.players import (
 from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from contract import ROWS, ask, assert_contract, assert_policies, rows_of, some_states
-from reference import Position, minimax, misere_pile, negamax, tic_tac_toe
+from reference import Position, misere_pile, negamax, tic_tac_toe
 from refusals import assert_refused
 from tables import bench
 
 RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
 
-
-@pytest.fixture(scope="module")
-def pile():
-    return solver.solve(bench("misere_pile").game)
-
-
-def positions_of(states):
-    boards, players, over = (np.asarray(leaf).tolist() for leaf in states)
-    return list(map(Position, map(tuple, boards), players, over))
-
-
-# The contract.
 
 SCORED = {"value", "q_values"}
 SEARCHED = SCORED | {"prior", "visit_counts", "nodes"}
@@ -54,52 +41,43 @@ HAS = {  # The fields of a decision in addition to the action and the weights.
     "minimax": SCORED | {"nodes"},
     "alpha_beta": SCORED | {"nodes"},
 }
-RANDOM = {"random", "sampled", "uct"}
 
 
 @functools.cache
 def make_agent(kind, name):
     game, table = bench(name).game, bench(name).random_table()
     evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
-    if kind == "random":
-        return random_agent(game)
-    if kind == "network":
-        return network_agent(game, evaluate, table)
     if kind in ("puct", "gumbel"):
         return search_agent(game, ALGORITHMS[kind](num_simulations=8), evaluate, table)
-    if kind == "uct":
-        return search_agent(game, UCT(num_simulations=8), rollout_evaluator(game))
-    make = minimax_agent if kind == "minimax" else alpha_beta_agent
-    return make(game, 3, evaluate, table)
-
-
-@pytest.fixture(scope="module")
-def perfect(solution):
-    return perfect_agent(bench("tic_tac_toe").game, solution)
+    return {
+        "random": lambda: random_agent(game),
+        "network": lambda: network_agent(game, evaluate, table),
+        "uct": lambda: search_agent(game, UCT(num_simulations=8), rollout_evaluator(game)),
+        "minimax": lambda: minimax_agent(game, 3, evaluate, table),
+        "alpha_beta": lambda: alpha_beta_agent(game, 3, evaluate, table),
+    }[kind]()
 
 
 @pytest.mark.parametrize("kind", HAS)
-def test_contract(kind, perfect):
+def test_contract(kind, solution):
     if kind in ("perfect", "sampled"):
+        perfect = perfect_agent(bench("tic_tac_toe").game, solution)
         agent = perfect if kind == "perfect" else sampled(perfect)
     else:
         agent = make_agent(kind, "tic_tac_toe")
-    assert agent.deterministic == (kind not in RANDOM)
+    assert agent.deterministic == (kind not in {"random", "sampled", "uct"})
     assert_contract(agent, "tic_tac_toe", HAS[kind])
 
 
 def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
     known = uniform_evaluator(tic_tac_toe)
-    for make in (
-        lambda evaluate: network_agent(tic_tac_toe, evaluate, None),
-        lambda evaluate: search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
-        lambda evaluate: search_agent(tic_tac_toe, Gumbel(), evaluate),
-        lambda evaluate: minimax_agent(tic_tac_toe, 1, evaluate),
-        lambda evaluate: alpha_beta_agent(tic_tac_toe, 1, evaluate),
-    ):
-        assert make(known).deterministic
-        for evaluate in (rollout_evaluator(tic_tac_toe), known.function):
-            assert not make(evaluate).deterministic
+    for evaluate in (known, rollout_evaluator(tic_tac_toe), known.function):
+        for agent in (
+            network_agent(tic_tac_toe, evaluate, None),
+            search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
+            alpha_beta_agent(tic_tac_toe, 1, evaluate),
+        ):
+            assert agent.deterministic == (evaluate is known)
 
 
 def test_draws_follow_the_weights():
@@ -114,14 +92,6 @@ def test_draws_follow_the_weights():
         found = np.bincount(decision.action, minlength=9) / 5000
         assert (abs(found - weights) <= 5 * np.sqrt(weights * (1 - weights) / 5000)).all()
     assert np.ptp(weights[weights > 0]) > 0.05
-
-
-def test_a_perfect_player_plays_the_first_of_the_optimal_actions(perfect, solution):
-    decision = ask(perfect, solution.decision_states)
-    rows = solution.decisions
-    np.testing.assert_array_equal(decision.action, solution.optimal[rows].argmax(axis=1))
-    np.testing.assert_array_equal(decision.weights > 0, solution.optimal[rows])
-    np.testing.assert_array_equal(decision.value, solution.values[rows])
 
 
 @pytest.mark.compiles(1)
@@ -142,9 +112,6 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
         assert min(act(np.float32(value))) >= 3, value
 
 
-# Minimax and alpha-beta.
-
-
 @pytest.mark.parametrize("name", RULES)
 def test_searches_to_a_horizon_equal_the_recursion(name):
     """Values, actions and visited positions equal those of the recursive implementation."""
@@ -157,7 +124,9 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
 
     for kind in ("minimax", "alpha_beta"):
         decision = ask(make_agent(kind, name), states)
-        for row, position in enumerate(positions_of(states)[:-1]):
+        boards, players, _ = (np.asarray(leaf[:-1]).tolist() for leaf in states)
+        for row, (board, player) in enumerate(zip(boards, players, strict=True)):
+            position = Position(tuple(board), player, False)
             expected = negamax.search(rules, evaluate, position, 3, kind == "alpha_beta")
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
@@ -166,22 +135,6 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
             assert decision.nodes[row] == expected.positions
         values.append(decision.value)
     np.testing.assert_array_equal(*values)
-    if name == "tic_tac_toe":  # The horizon was evaluated.
-        assert (abs(decision.q_values) % 1 > 0).any()
-
-
-def test_full_searches_where_a_player_may_move_twice(pile):
-    states = pile.decision_states
-    for make in (minimax_agent, alpha_beta_agent):
-        decision = ask(make(bench("misere_pile").game), states)
-        for row, position in enumerate(positions_of(states)):
-            outcomes = minimax.action_values(misere_pile, position)
-            assert decision.value[row] == max(outcomes.values())
-            assert decision.action[row] == max(outcomes, key=outcomes.get)
-        assert set(decision.value.tolist()) == {1, -1}
-
-
-# Players with a time limit.
 
 
 class Clock:
@@ -234,13 +187,8 @@ def test_a_search_ends_with_its_time(tic_tac_toe):
 
 
 def test_refusals(tic_tac_toe):
-    evaluate = uniform_evaluator(tic_tac_toe)
-    cases = [
-        (functools.partial(make, tic_tac_toe, depth), f"the search depth is {depth}: use 1")
-        for make in (minimax_agent, alpha_beta_agent)
-        for depth in (0, -3)
-    ]
-    for seconds in (0, -1.0, float("nan")):
-        call = functools.partial(anytime_agent, tic_tac_toe, PUCT(), evaluate, seconds=seconds)
-        cases.append((call, "seconds is ...: use a number above 0"))
-    assert_refused(*cases)
+    timed = functools.partial(anytime_agent, tic_tac_toe, PUCT(), uniform_evaluator(tic_tac_toe))
+    assert_refused(
+        (lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"),
+        (lambda: timed(seconds=float("nan")), "seconds is nan: use a number above 0"),
+    )

@@ -53,28 +53,3 @@ def test_exactly_the_allowed_number_of_positions_is_not_sampled(tmp_path):
     games = np.array(expected().games)
     assert whole.ends.share(2) == (games[2] / games.sum(),) * 3
     assert sample(tmp_path / "sample", largest - 1).sampled
-
-
-def test_estimates_are_unbiased_and_their_intervals_hold(tmp_path, monkeypatch):
-    """Estimates of many explorations with different samples, against the exact counts."""
-    sampler, estimates, held = sampling.make_sampler, [], []
-    truth = np.array(expected().games)
-    shares = truth / truth.sum()
-    for run in range(12):
-        monkeypatch.setattr(
-            ply_files,
-            "make_sampler",
-            lambda parts, most, ply, run=run: sampler(parts, most, 100 * run + ply),
-        )
-        found = sample(tmp_path / str(run), 32, part_size=30)
-        estimates.append(found.ends.games[:1] + found.ends.games[1:])
-        intervals = [found.ends.share(column) for column in range(3)]
-        held.append(
-            [each.low <= share <= each.high for each, share in zip(intervals, shares, strict=True)]
-        )
-        assert sum(each.estimate for each in intervals) == pytest.approx(1)
-    estimates = np.concatenate(estimates)
-    error = estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates))
-    assert (abs(estimates.mean(axis=0) - truth) < 4 * error).all()
-    assert (error < truth / 5).all()
-    assert np.mean(held) > 0.8

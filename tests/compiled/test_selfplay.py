@@ -1,7 +1,6 @@
 """Self-play: openings, restarts, and moves that the rules of the game reproduce."""
 
 import functools
-import types
 
 import jax
 import jax.numpy as jnp
@@ -91,15 +90,6 @@ def boards(states):
     return {board.tobytes() for board in np.asarray(states.board).reshape(-1, 9)}
 
 
-def test_openings_are_unfinished_reachable_positions_of_every_length(stored, solution):
-    states, ply = openings(stored[0], 1.0, archive_share=1.0)  # The buffer is empty.
-    assert set(ply) == set(range(9)) and not states.over.any()
-    np.testing.assert_array_equal((states.board != 0).sum(axis=1), ply)
-    np.testing.assert_array_equal(states.player, ply % 2)
-    assert boards(states) <= boards(solution.decision_states)
-    assert not openings(stored[1], 0.0, archive_share=1.0).ply.any()
-
-
 def test_openings_stop_before_a_move_that_ends_the_game():
     """In the pile of five, two moves may leave a single stone: taking it would end the game."""
     settings = SelfPlayConfig(opening_share=1.0, opening_plies=5)
@@ -162,15 +152,6 @@ def test_only_finished_games_restart(single_moves, solution):
         counts.add(int((~goes_on).sum()))
     assert max(counts) > 64 and any(count % 32 for count in counts)
     assert lengths == set(range(9))
-
-
-def test_new_games_start_from_the_buffer(single_moves, stored):
-    _, moves, after = single_moves[1]
-    began = moves.discount == 0
-    states = jax.tree.map(lambda leaf: leaf[began], after.states)
-    assert began.sum() > 10 and (after.ply[began] >= 100).all() and (after.ply[~began] < 10).all()
-    kept = stored[1].entries.states.board[stored[1].filled[: stored[1].used]]
-    assert boards(states) <= boards(types.SimpleNamespace(board=kept))
 
 
 def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):

@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from azjax.search import UCT
 from azjax.search.uct import random_order, uct_action
 from guard import sharing
-from tables import AS_IN_TRAINING, BATCH, bench, repeat, run
+from tables import AS_IN_TRAINING, bench, repeat, run
 
 EMPTY = (0,) * 9
 FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)
@@ -43,14 +43,6 @@ def test_every_node_follows_the_ucb1_formula():
     np.testing.assert_array_equal(chosen[:, b, node][clear], score.argmax(-1)[clear])
 
 
-def test_every_action_is_tried_before_any_is_repeated(some_states):
-    tree = run(UCT(), bench("tic_tac_toe").random_table(), some_states).tree
-    states, visits = tree.embeddings, tree.children_visits
-    legal = (states.board == 0) & ~states.over[..., None]
-    repeated = (visits > 1).any(axis=-1)
-    assert repeated[:, 1:].any() and (visits[repeated] > 0)[legal[repeated]].all()
-
-
 def test_untried_actions_are_tried_in_uniformly_random_order():
     """At the root and below it, counted over many positions."""
     table, start = bench("tic_tac_toe").constant_table(0), repeat(EMPTY)
@@ -75,16 +67,6 @@ def test_the_order_of_first_visits_does_not_depend_on_the_evaluator():
     values = tree.raw_values[:, 1:10].ravel()  # The first nine nodes below the root.
     first = tree.children_prior_logits[:, 1:10].max(axis=-1).ravel()
     assert abs(np.corrcoef(values, first)[0, 1]) < 0.15
-
-
-def test_ties_in_visits_go_to_the_action_tried_first():
-    result = run(UCT(exploration=1e6), bench("tic_tac_toe").constant_table(0), repeat(EMPTY))
-    most = result.visit_counts.max(axis=1, keepdims=True)
-    tied = result.visit_counts == most
-    assert (tied.sum(axis=1) == 5).all() and (most == 4).all()  # 32 visits of nine actions.
-    first = np.where(tied, result.tree.children_index[:, 0], BATCH).argmin(axis=1)
-    np.testing.assert_array_equal(result.action, first)
-    assert len(np.unique(result.action)) == 9
 
 
 def test_the_exploration_constant():

@@ -8,11 +8,9 @@ import jax
 import pytest
 
 from azjax import training
-from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.runs.config import Config, make_parts
-from azjax.search import Gumbel, make_search
-from azjax.search.evaluators import uniform_evaluator
+from azjax.search import Gumbel
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
 from azjax.training.memory import Estimate, check_fits, check_trees, estimate, tree_bytes
@@ -79,15 +77,6 @@ def test_work_is_the_extra_memory_of_the_largest_program():
     assert estimate(parts, mesh, programs[-1]) == lasting
 
 
-def test_a_tree_has_the_estimated_size(tic_tac_toe):
-    config = Gumbel(num_simulations=7)
-    search = make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe))
-    keys = jax.random.split(jax.random.key(0), 3)
-    tree = jax.eval_shape(search, None, keys, init_batch(tic_tac_toe, 3)).tree
-    sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)]
-    assert 3 * tree_bytes(config, tic_tac_toe) == sum(sizes)
-
-
 def test_training_that_does_not_fit_is_rejected_with_advice():
     sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
     advice = {"network": "a smaller network", "optimizer": "a smaller network"}
@@ -105,13 +94,6 @@ def test_training_that_does_not_fit_is_rejected_with_advice():
         "buffer 30 B, tree 4 B, work 5.0 GB)"
     )
     assert memory.describe(needs, 1).startswith("memory on the device: 5.0 GB of")
-
-
-def test_a_run_as_large_as_settings_allow_is_estimated_without_it():
-    most = {"games": 10**9 // 2}, {"capacity": 10**9 // 2}
-    parts = make_parts(change(SMALL, selfplay=most[0], replay=most[1]))
-    needs = estimate(parts, training.make_mesh(jax.devices()[:1]))
-    assert_refused((functools.partial(check_fits, needs._replace(limit=10**8)), ": buffer takes"))
 
 
 def test_trees_that_do_not_fit_are_rejected_with_a_number_that_fits(monkeypatch, tic_tac_toe):

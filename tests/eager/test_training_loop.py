@@ -1,18 +1,13 @@
 """The training loop: the order of callbacks, and its end."""
 
 import contextlib
-import errno
 import functools
-import os
-import signal
 import time
 
 import numpy as np
 import pytest
 
 import azjax.program
-from azjax import _interrupts as interrupts
-from azjax.callbacks import Interrupts, Output
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.training.step import Metrics
 from refusals import assert_refused
@@ -73,24 +68,6 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
     assert ("b", "iteration", 3, {"a": 3.0}) in notes and loop.iteration == 3
     assert (("b", "end", 3) in notes) == (change == "stop")
     assert notes[-2:] == [("b", "close"), ("a", "close")]
-
-
-def test_output_that_is_closed_loses_no_iteration(monkeypatch):
-    """A pipe whose reader has exited ends the training; a closed terminal does not."""
-    monkeypatch.setattr(interrupts, "now", now := interrupts._Now())
-    for number, ends in ((errno.EPIPE, True), (errno.ENOSPC, True), (errno.EIO, False)):
-
-        def fail(record, number=number):
-            raise OSError(number, os.strerror(number))
-
-        fail.close = functools.partial(fail, None)
-        notes = []
-        loop = make_loop(3, Output(lambda loop, fail=fail: fail), Interrupts(), Log(notes, "saved"))
-        with pytest.raises(KeyboardInterrupt) if ends else contextlib.nullcontext():
-            loop.run()
-        assert ("saved", "iteration", loop.iteration, {}) in notes
-        assert (loop.iteration, now.signal) == ((1, signal.SIGPIPE) if ends else (3, signal.SIGINT))
-        now.signal = signal.SIGINT
 
 
 def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():

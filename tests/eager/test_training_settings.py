@@ -18,10 +18,7 @@ from azjax.training.learner import LearnerConfig, make_learner
 from azjax.training.loss import check_losses
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import group_size
-from azjax.training.targets import TargetConfig
 from refusals import assert_refused
-from small import NAMES
 
 CONFIG = Config(
     network=MLPConfig(hidden=(4,), head_hidden=4),
@@ -29,32 +26,6 @@ CONFIG = Config(
     replay=ReplayConfig(capacity=1024, shards=8),
     learner=LearnerConfig(batch_size=16, steps=3),
 )
-OUT_OF_RANGE = {
-    (SelfPlayConfig, "selfplay"): [
-        *[("games", 0, "1 or more"), ("games_at_once", -1, "0 or more")],
-        *[("unroll_length", -1, "1 to 1000000"), ("opening_plies", -1, "0 to 1000000")],
-        *[("temperature", -1.0, "0 or more"), ("temperature_plies", -1, "0 or more")],
-        *[("opening_share", 1.5, "0 to 1"), ("archive_share", -0.5, "0 to 1")],
-        ("archive", -1, "0 or more"),
-    ],
-    (ReplayConfig, "replay"): [("capacity", 0, "1 or more"), ("shards", 0, "1 to 65536")],
-    (TargetConfig, "targets"): [("outcome_weight", 1.1, "0 to 1"), ("td_lambda", -0.1, "0 to 1")],
-    (LearnerConfig, "learner"): [
-        *[("batch_size", 0, "1 or more"), ("steps", 0, "1 or more"), ("l2", -1.0, "0 or more")],
-        *[("learning_rate", 0.0, "above 0"), ("warmup_steps", -1, "0 or more")],
-        *[("ema_decay", 1.0, "0 up to, not including, 1"), ("optimizer", "rms", "'adam' or 'sgd'")],
-    ],
-}
-
-
-def test_settings_out_of_range_are_rejected():
-    assert_refused(
-        *(
-            (functools.partial(kind, **{name: value}), f"{section}.{name} is {value!r}: use {said}")
-            for (kind, section), cases in OUT_OF_RANGE.items()
-            for name, value, said in cases
-        )
-    )
 
 
 def with_setting(config, name, value):
@@ -152,23 +123,6 @@ def test_what_are_no_parts_is_rejected():
         (lambda: check_losses((1, {})), "the total of the loss is "),
         (lambda: check_losses((1.0, {"l": np.ones(2)})), "the l of the loss is ", "float32 []"),
     )
-
-
-def test_every_preset_works_on_two_devices():
-    """Each for another game."""
-    assert Config() == presets.get("default")
-    for number, name in enumerate(presets.PRESETS):
-        config = dataclasses.replace(presets.get(name), game=NAMES[number % len(NAMES)])
-        check(config, 2)
-        check(presets.smoke(config), 2)
-
-
-def test_groups_are_as_large_as_the_number_of_games_allows():
-    for count, at_once, expected in [
-        *[(1024, 256, 256), (1024, 2000, 1024), (96, 64, 48), (24, 7, 6), (100, 0, 100)],
-        *[(1031, 256, 1031), (2 * 1031, 256, 2 * 1031)],  # Primes: groups would have 1 or 2 games.
-    ]:
-        assert group_size(SelfPlayConfig(games_at_once=at_once), count) == expected
 
 
 def test_choices_depend_on_the_platform(monkeypatch):
