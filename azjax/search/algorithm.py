@@ -66,12 +66,13 @@ def check_algorithm(algorithm: Any) -> None:
     if isinstance(algorithm, type):
         name = algorithm.__name__
         raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    for name, kind, wanted in (
-        ("algorithm", str, "its name"),
-        ("num_simulations", int | np.integer | jax.Array, "a whole number"),
-        ("is_deterministic", bool | np.bool_, "True or False"),
-        ("select", Callable, "a function of Roots that returns a Selection"),
-    ):
+    members = {
+        "algorithm": (str, "its name"),
+        "num_simulations": (int | np.integer | jax.Array, "a whole number"),
+        "is_deterministic": (bool | np.bool_, "True or False"),
+        "select": (Callable, "a function of Roots that returns a Selection"),
+    }
+    for name, (kind, wanted) in members.items():
         value = getattr(algorithm, name, None)
         if not isinstance(value, kind):
             problem = f"has the {name} {value!r}" if hasattr(algorithm, name) else f"has no {name}"

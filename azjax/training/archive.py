@@ -34,11 +34,7 @@ def make_archive(example: Any, places: int) -> Archive:
 
 
 def add(archive: Archive, states: State, entries: Any) -> Archive:
-    """Stores entries `[N, ...]` by their states `[N, ...]`; each bucket keeps the last one.
-
-    Raises:
-      ValueError: if a leaf of the states cannot be hashed, see `hashing.contents`.
-    """
+    """Stores entries `[N, ...]` by their states `[N, ...]`; each bucket keeps the last one."""
     size = len(archive.full)
     place = hashing.buckets(states, size)
     number = jnp.arange(len(place), dtype=jnp.int32)

@@ -75,18 +75,13 @@ class LearnerState(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """The learner as pure functions.
+    """The learner as pure functions."""
 
-    Attributes:
-      init: `variables -> LearnerState`.
-      update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
-        gradients and losses are averaged over the mesh axis of that name, unless it is None.
-      steps: optimizer steps in each iteration.
-    """
-
-    init: Callable[[Variables], LearnerState]
+    init: Callable[[Variables], LearnerState]  # `variables -> LearnerState`.
+    # `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step; gradients
+    # and losses are averaged over the mesh axis of that name, unless it is None.
     update: Callable[[LearnerState, Sample, str | None], tuple[LearnerState, Losses]]
-    steps: int
+    steps: int  # Optimizer steps in each iteration.
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
@@ -114,26 +109,20 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
         optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    optimizer = optax.flatten(optimizer)
-    decays = isinstance(config.weight_decay, Tracer) or config.weight_decay > 0
-    return _decaying_weights(optimizer) if decays else optimizer
+    flat = optax.flatten(optimizer)
+    if not (isinstance(config.weight_decay, Tracer) or config.weight_decay > 0):
+        return flat
 
-
-def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """Excludes parameters named `bias` or `scale` from weight decay.
-
-    The optimizer reads parameters only to decay them, so it gets zeros for the excluded ones.
-    """
-
+    # The optimizer reads parameters only to decay them, so it gets zeros for the excluded ones.
     def weight(path, leaf):
         name = jax.tree_util.keystr(path[-1:], simple=True)
         return jnp.zeros_like(leaf) if name in ("bias", "scale") else leaf
 
     def update(updates, state, params=None):
         weights = jax.tree_util.tree_map_with_path(weight, params)
-        return optimizer.update(updates, state, weights)
+        return flat.update(updates, state, weights)
 
-    return optax.GradientTransformation(optimizer.init, update)
+    return optax.GradientTransformation(flat.init, update)
 
 
 def make_learner(
@@ -152,10 +141,6 @@ def make_learner(
         terms become metrics under their names. The learner averages both over devices.
       steps: optimizer steps per iteration.
       ema_decay: decay of the running average of the parameters; 0: no averaging.
-
-    Raises:
-      ValueError: if an argument has the wrong type. `update` raises it, while tracing, if the loss
-        does not return `(total, terms)`.
     """
     _check_arguments(network, optimizer, loss, steps, ema_decay)
 
@@ -184,23 +169,21 @@ def make_learner(
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)
         average = optax.incremental_update(variables, state.average, 1 - decay)
-        average = jax.tree.map(_average_if_float, average, variables)
+        average = jax.tree.map(
+            lambda mean, new: mean if jnp.issubdtype(new.dtype, jnp.inexact) else new,
+            *(average, variables),
+        )
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
         return LearnerState(variables, average, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
 
 
-def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
-    return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
-
-
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
     function = "a function (outputs, params, samples, axis_name) -> (total, terms)"
-    optimizers = "one of optax, such as optax.adam(1e-3)"
     kinds = {
         "network": (network, Network, "a Network, as networks.from_module returns"),
-        "optimizer": (optimizer, optax.GradientTransformation, optimizers),
+        "optimizer": (optimizer, optax.GradientTransformation, "one of optax, such as optax.sgd"),
         "loss": (loss, Callable, function),
     }
     for name, (given, kind, wanted) in kinds.items():

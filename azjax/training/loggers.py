@@ -1,11 +1,8 @@
 """Callbacks that log the metrics of every iteration to TensorBoard or Weights & Biases."""
 
-import os
 import pathlib
 import re
 from typing import Any
-
-import jax
 
 from azjax._commands import check_installed
 from azjax._files import Path
@@ -19,25 +16,14 @@ def _scalars(loop: Loop) -> dict[str, float]:
 
 
 class TensorBoard(Callback):
-    """Writes every metric as a TensorBoard scalar, with the package tensorboardX.
+    """Writes every metric as a TensorBoard scalar to a folder, with the package tensorboardX.
 
     A resumed run replaces the points after its checkpoint.
     """
 
-    def __init__(self, folder: Path):
-        """Takes the folder to write to.
-
-        Raises:
-          ValueError: if tensorboardX is not installed, or the folder cannot be written to.
-        """
+    def __init__(self, folder: Path):  # noqa: D107
         check_installed("tensorboardX", "TensorBoard")
         self._folder, self._writer = pathlib.Path(folder), None
-        there = next(p for p in (self._folder, *self._folder.absolute().parents) if p.exists())
-        if not (there.is_dir() and os.access(there, os.W_OK)):
-            raise ValueError(
-                f"TensorBoard cannot write to {folder}, because {there} is not a folder with write "
-                "permission: use another folder"
-            )
 
     def on_start(self, loop: Loop) -> None:
         """Opens the event file."""
@@ -61,33 +47,33 @@ class TensorBoard(Callback):
 class WeightsAndBiases(Callback):
     """Logs every metric to Weights & Biases, with the package wandb.
 
-    A resumed run continues its W&B run if `dir` is given: the folder in which W&B keeps its files.
+    The arguments are those of `wandb.init`, such as `mode="offline"`. A resumed run continues its
+    W&B run if `dir` is given: the folder in which W&B keeps its files.
     """
 
-    def __init__(self, project: str = "azjax", **settings: Any):
-        """Takes the project and other arguments of `wandb.init`, such as `mode="offline"`.
-
-        Raises:
-          ValueError: if wandb is not installed, or W&B does not accept the login.
-        """
+    def __init__(self, project: str = "azjax", **settings: Any):  # noqa: D107
         check_installed("wandb", "Weights & Biases")
         self._settings: dict[str, Any] = {"project": project, **settings}
         self._run: Any = None
-        if not jax.distributed.is_initialized() or jax.process_index() == 0:
-            _check_login(settings.get("mode") or os.environ.get("WANDB_MODE", "online"))
 
     def on_start(self, loop: Loop) -> None:
-        """Starts a W&B run, or continues that of a resumed run."""
+        """Starts a W&B run, or continues the newest one with files in `dir` after a resume."""
         import wandb  # An optional package that is slow to import.
         from wandb import errors
 
-        known = _find_id(self._settings.get("dir")) if loop.iteration else {}
+        folder, known = self._settings.get("dir"), {}
+        if folder is not None and loop.iteration:
+            names = [path.name for path in pathlib.Path(folder).glob("wandb/*run-*")]
+            found = [re.search(r"run-(\d{8}_\d{6})-(.+)$", name) for name in names]
+            if found := [match for match in found if match]:
+                known = {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
         try:
             self._run = wandb.init(**known | self._settings)
         except errors.Error as error:
+            said = str(error).partition("\n")[0].rstrip(".")
             raise ConnectionError(
-                f"Weights & Biases did not start ({_first_line(error)}): resume the run with the "
-                "environment variable WANDB_MODE=offline, or without this logger"
+                f"Weights & Biases did not start ({said}): call `wandb login`, or resume the run "
+                "with the environment variable WANDB_MODE=offline, or without this logger"
             ) from error
 
     def on_iteration(self, loop: Loop) -> None:
@@ -99,34 +85,3 @@ class WeightsAndBiases(Callback):
         """Finishes the W&B run."""
         if self._run is not None:
             self._run.finish()
-
-
-def _check_login(mode: str) -> None:
-    """Raises a ValueError if W&B needs a login and does not accept it; prompts in a terminal."""
-    import wandb
-    from wandb import errors
-
-    if mode in ("offline", "dryrun", "disabled"):
-        return
-    if mode not in ("online", "run", "shared"):
-        raise ValueError(f"the mode of Weights & Biases is {mode}: use online, offline or disabled")
-    try:
-        wandb.login()
-    except errors.Error as error:
-        raise ValueError(
-            f"Weights & Biases rejects the login ({_first_line(error)}): call `wandb login`, or "
-            "set the environment variable WANDB_API_KEY, or WANDB_MODE=offline"
-        ) from error
-
-
-def _find_id(folder: Path | None) -> dict[str, Any]:
-    """Returns the arguments that continue the newest W&B run with files in a folder, if any."""
-    names = [] if folder is None else [p.name for p in pathlib.Path(folder).glob("wandb/*run-*")]
-    found = [match for name in names if (match := re.search(r"run-(\d{8}_\d{6})-(.+)$", name))]
-    if not found:
-        return {}
-    return {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")

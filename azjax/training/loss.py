@@ -18,13 +18,7 @@ Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 
 
 def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
-    """Cross-entropy `-sum pi log p` of each row, with `p` normalized over its legal actions.
-
-    Args:
-      logits: `float32 [B, A]`.
-      policy: `float32 [B, A]`, the target.
-      legal: `bool [B, A]`.
-    """
+    """Cross-entropy `-sum pi log p` of rows `[B, A]`, `p` normalized over the legal actions."""
     log_p = jax.nn.log_softmax(jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
     return -jnp.sum(jnp.where(legal, policy * log_p, 0.0), axis=-1)
 
@@ -82,17 +76,16 @@ def alphazero_loss(
 
 def check_losses(returned: Any) -> tuple[jax.Array, Losses]:
     """Checks that a loss returned a scalar total and a dictionary of scalar terms."""
-    total, terms = returned, None
-    if isinstance(returned, tuple | list) and len(returned) == 2:
-        total, terms = cast(Any, returned)
+    pair = returned if isinstance(returned, tuple | list) and len(returned) == 2 else (None, None)
+    total, terms = cast(Any, pair)
     if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
         raise ValueError(
             f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
             "dictionary of its terms by name, which may be empty"
         )
     for name, value in {"total": total, **terms}.items():
-        is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
-        fits = is_number and not jnp.shape(value)
+        fits = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        fits = fits and not jnp.shape(value)
         if name == "total":  # Integers have no gradient.
             fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
         if not fits:

@@ -31,23 +31,14 @@ _LESS = {  # How to reduce each part.
 
 
 class Estimate(NamedTuple):
-    """Estimated bytes on each device.
+    """Estimated bytes on each device."""
 
-    Attributes:
-      network: variables and their running average.
-      optimizer: the optimizer state.
-      buffer: the replay buffer, the games in flight and the position buffer.
-      tree: the search trees of the games that are played together.
-      work: everything else, such as activations, gradients and copies.
-      limit: the memory of the device.
-    """
-
-    network: int
-    optimizer: int
-    buffer: int
-    tree: int
-    work: int
-    limit: int
+    network: int  # Variables and their running average.
+    optimizer: int  # The optimizer state.
+    buffer: int  # The replay buffer, the games in flight and the position buffer.
+    tree: int  # The search trees of the games that are played together.
+    work: int  # Everything else, such as activations, gradients and copies.
+    limit: int  # The memory of the device.
 
     @property
     def total(self) -> int:

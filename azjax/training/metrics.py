@@ -46,11 +46,7 @@ class Record:
     extra: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, **metrics: Any) -> "Record":
-        """Returns a record with these metrics in `extra`, as Python numbers.
-
-        Raises:
-          ValueError: if a value is not a scalar, or a name is that of another metric or field.
-        """
+        """Returns a record with these metrics in `extra`, as Python numbers."""
         taken = {*self.as_dict(), *(field.name for field in dataclasses.fields(self))}
         for name in sorted(metrics.keys() & (taken - self.extra.keys())):
             raise ValueError(f"the record has a metric {name} already: add yours by another name")
@@ -138,11 +134,7 @@ class JsonLines:
     """Appends records to a file, one JSON object per line."""
 
     def __init__(self, path: pathlib.Path, after: int = 0):
-        """Opens the file, and drops records of iterations beyond `after`.
-
-        Raises:
-          ValueError: as `read_records` does.
-        """
+        """Opens the file, and drops records of iterations beyond `after`."""
         kept = [record for record in read_records(path) if record["iteration"] <= after]
         write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = path.open("a")
@@ -158,12 +150,7 @@ class JsonLines:
 
 
 def read_records(path: pathlib.Path) -> list[dict]:
-    """Reads the records that `JsonLines` wrote, except for an incomplete last line.
-
-    Raises:
-      ValueError: names the first line that is not a record, or whose iteration is not later than
-        that of the previous line.
-    """
+    """Reads the records that `JsonLines` wrote, except for an incomplete last line."""
     lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
     records, last = [], 0
     if _parse(lines[-1]) is None:  # Empty after the last newline, or cut off by a crash.

@@ -94,14 +94,6 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
     The message names the setting, its value and a value that works.
     """
-    _check_members(parts)
-    _check_shards(parts, num_devices)
-    _check_capacity(parts)
-    if parts.selfplay.archive:
-        jax.eval_shape(hashing.contents, state_shapes(parts.game))
-
-
-def _check_members(parts: Parts) -> None:
     makers = {
         "game": (Game, "azjax.make"),
         "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
@@ -117,9 +109,6 @@ def _check_members(parts: Parts) -> None:
             )
     check_network(parts.game, parts.network)
     check_algorithm(parts.search)
-
-
-def _check_shards(parts: Parts, num_devices: int) -> None:
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
@@ -132,11 +121,7 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
                 f"{name} is {value}, not a multiple of replay.shards, {shards}: use a multiple "
                 f"of it, such as {-(-value // shards) * shards}"
             )
-
-
-def _check_capacity(parts: Parts) -> None:
-    capacity, games = parts.replay.capacity, parts.selfplay.games
-    needed = games * parts.selfplay.unroll_length
+    capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
     if needed > MOST:
         raise ValueError(
             f"selfplay.unroll_length is {parts.selfplay.unroll_length}, so the moves of {games} "
@@ -146,3 +131,5 @@ def _check_capacity(parts: Parts) -> None:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
         )
+    if parts.selfplay.archive:
+        jax.eval_shape(hashing.contents, state_shapes(parts.game))

@@ -40,32 +40,21 @@ class ReplayState(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The buffer as pure functions. `D` is a number of shards: those of one device, or all.
+    """The buffer as pure functions. `D` is a number of shards: those of one device, or all."""
 
-    Attributes:
-      init: `(example, D) -> state`, for one example `Sample`; leaves are `[D, ...]`.
-      add: `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
-      sample: `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
-      shards: number of shards over all devices.
-      capacity: number of positions over all shards.
-      batch_size: number of samples in a batch over all shards.
-    """
-
+    # `(example, D) -> state`, for one example `Sample`; leaves are `[D, ...]`.
     init: Callable[[Sample, int], Any]
+    # `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
     add: Callable[[Any, Sample], Any]
+    # `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
     sample: Callable[[Any, jax.Array], Sample]
-    shards: int
-    capacity: int
-    batch_size: int
+    shards: int  # Number of shards over all devices.
+    capacity: int  # Number of positions over all shards.
+    batch_size: int  # Number of samples in a batch over all shards.
 
 
 def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
-    """Builds the buffer, for batches of `batch_size` samples over all shards.
-
-    Raises:
-      ValueError: if the buffer holds less than one batch. `init` raises it if `batch_size` is not a
-        multiple of the number of shards.
-    """
+    """Builds the buffer, for batches of `batch_size` samples over all shards."""
     if config.capacity < batch_size:
         raise ValueError(
             f"replay.capacity is {config.capacity}, less than a batch of {batch_size}: use at "

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,14 @@ def self_play(
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
         return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
 
-    return _in_groups(play_group, group_size(config, len(keys)), keys, games)
+    size = group_size(config, len(keys))
+    if size == len(keys):
+        return play_group((keys, games))
+    shape = len(keys) // size, size  # Not -1: some games have leaves without elements.
+    groups = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (keys, games))
+    games, transitions = jax.lax.map(play_group, groups)
+    games = jax.tree.map(jnp.concatenate, games)
+    return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
 
 
 def start_games(
@@ -149,19 +156,6 @@ def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), one, moved)
 
     return jax.vmap(explore)(keys, games)
-
-
-def _in_groups(
-    play_group: Callable[[Any], tuple[Games, Transition]], size: int, keys: jax.Array, games: Games
-) -> tuple[Games, Transition]:
-    """Plays games in groups of equal size, one group after another."""
-    if size == len(keys):
-        return play_group((keys, games))
-    shape = len(keys) // size, size  # Not -1: some games have leaves without elements.
-    groups = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (keys, games))
-    games, transitions = jax.lax.map(play_group, groups)
-    games = jax.tree.map(jnp.concatenate, games)
-    return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
 
 
 def group_size(config: SelfPlayConfig, games: int) -> int:

@@ -22,9 +22,6 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
     """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
 
     Each device plays its own games; gradients, BatchNorm statistics and losses are averaged.
-
-    Raises:
-      ValueError: if the parts contradict each other or the number of devices.
     """
     check_parts(parts, mesh.size)
     specs = state_specs()
@@ -36,11 +33,7 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
 
 
 def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
-    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`.
-
-    Raises:
-      ValueError: if the parts contradict each other or the number of devices.
-    """
+    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`."""
     check_parts(parts, mesh.size)
 
     def play(state):
@@ -65,11 +58,7 @@ def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
 def make_state(
     parts: Parts, key: jax.Array, mesh: Mesh, check: Callable[[Any], None] | None = None
 ) -> TrainState:
-    """Computes `init` on a mesh, after calling `check` with the compiled program.
-
-    Raises:
-      ValueError: if the parts contradict each other or the number of devices.
-    """
+    """Computes `init` on a mesh, after calling `check` with the compiled program."""
     check_parts(parts, mesh.size)
     data = np.asarray(jax.random.key_data(key))
     make = _initial(parts, str(jax.random.key_impl(key)))
@@ -81,11 +70,7 @@ def make_state(
 
 
 def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
-    """Returns shapes, types and shardings of the state, without computing it.
-
-    Raises:
-      ValueError: if the parts contradict each other or the number of devices.
-    """
+    """Returns shapes, types and shardings of the state, without computing it."""
     check_parts(parts, mesh.size)
     key = jax.random.key(0)
     shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))

@@ -46,11 +46,7 @@ class Metrics(NamedTuple):
 
 
 def init(parts: Parts, key: jax.Array) -> TrainState:
-    """Returns the state before the first iteration; all random draws derive from the key.
-
-    Raises:
-      ValueError: if the parts contradict each other, see `check_parts`.
-    """
+    """Returns the state before the first iteration; all random draws derive from the key."""
     check_parts(parts)
     key_network, key_games, key_run = jax.random.split(key, 3)
     game_keys = jax.random.split(key_games, parts.selfplay.games)
@@ -68,6 +64,14 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
 
 def example(parts: Parts) -> Sample:
     """Returns a sample with the shapes and types of the run."""
+
+    def search():
+        params = parts.network.fold(parts.network.init(jax.random.key(0)))
+        find = make_search(parts.search, parts.game, parts.evaluate)
+        return parts.targets.note(find(params, jax.random.key(0), init_batch(parts.game, 1)))
+
+    # Without a note, no search is traced.
+    notes = () if parts.targets.note is no_extra else jax.eval_shape(search)
     state = parts.game.init()
     legal = parts.game.legal_actions(state)
     transition = Transition(
@@ -78,24 +82,10 @@ def example(parts: Parts) -> Sample:
         action=jnp.zeros((), jnp.int32),
         reward=jnp.zeros((), jnp.float32),
         discount=jnp.zeros((), jnp.float32),
-        extra=_example_note(parts),
+        extra=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), notes),
     )
     one = jax.tree.map(lambda leaf: leaf[None, None], transition)
     return jax.tree.map(lambda leaf: leaf[0, 0], parts.targets.make(one))
-
-
-def _example_note(parts: Parts) -> Any:
-    """Returns what `targets.note` returns for one position, with zeros in all arrays."""
-    if parts.targets.note is no_extra:  # Avoids tracing a search.
-        return ()
-
-    def search():
-        params = parts.network.fold(parts.network.init(jax.random.key(0)))
-        find = make_search(parts.search, parts.game, parts.evaluate)
-        return parts.targets.note(find(params, jax.random.key(0), init_batch(parts.game, 1)))
-
-    shapes = jax.eval_shape(search)
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), shapes)
 
 
 def iteration(
@@ -108,16 +98,17 @@ def iteration(
       state: from `init` or the previous iteration; under `jax.shard_map`, the part of one device.
       axis_name: mesh axis over which games and buffer are split and gradients are averaged; None
         for one device.
-
-    Raises:
-      ValueError: if the parts contradict each other or the size of the axis, see `check_parts`.
     """
     check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
     keys = local_keys(key_play, len(state.games.ply), axis_name)
     games, transitions = self_play(parts, state.learner.average, keys, state.games, state.archive)
-    samples = _into_shards(state.replay, parts.targets.make(transitions))
+    shards = jax.tree.leaves(state.replay)[0].shape[0]
+    samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
+        lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
+        parts.targets.make(transitions),
+    )
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)
     finished = jnp.sum(transitions.discount == 0, dtype=jnp.float32)
@@ -126,18 +117,14 @@ def iteration(
         games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
         moves=jnp.float32(parts.selfplay.games * parts.selfplay.unroll_length),
     )
-    archive = _remember(state.archive, transitions.new_starts, axis_name)
+    archive = state.archive
+    if archive is not None:  # Replicated: it gets the games [T, B, 2, ...] of all devices.
+        met = transitions.new_starts
+        if axis_name is not None:
+            met = jax.lax.all_gather(met, axis_name, axis=1, tiled=True)
+        met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
+        archive = archives.add(archive, met.states, met)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
-
-
-def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:
-    """Adds games `[T, B, 2, ...]` of all devices to the replicated position buffer."""
-    if archive is None:
-        return None
-    if axis_name is not None:
-        games = jax.lax.all_gather(games, axis_name, axis=1, tiled=True)
-    games = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), games)
-    return archives.add(archive, games.states, games)
 
 
 def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
@@ -147,14 +134,6 @@ def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
     """
     first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
-
-
-def _into_shards(replay: Any, samples: Sample) -> Sample:
-    """Distributes samples `[T, B, ...]` over the shards of this device, `[D, K, ...]`, by game."""
-    shards = jax.tree.leaves(replay)[0].shape[0]
-    return jax.tree.map(
-        lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]), samples
-    )
 
 
 def _learn(

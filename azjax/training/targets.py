@@ -60,18 +60,13 @@ class Sample(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Training targets as pure functions.
+    """Training targets as pure functions."""
 
-    Attributes:
-      make: `transitions [T, B, ...] -> Sample [T, B, ...]`.
-      augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, replaces each sample by
-        a random symmetric copy.
-      note: `SearchResult -> extra`, further data about each search; passed to `make` as
-        `Transition.extra`.
-    """
-
-    make: Callable[[Transition], Sample]
+    make: Callable[[Transition], Sample]  # `transitions [T, B, ...] -> Sample [T, B, ...]`.
+    # `(key, Sample [B, ...]) -> Sample [B, ...]`, replaces each sample by a random symmetric copy.
     augment: Callable[[jax.Array, Sample], Sample]
+    # `SearchResult -> extra`, further data about each search; passed to `make` as
+    # `Transition.extra`.
     note: Callable[[SearchResult], Any] = no_extra
 
 
@@ -119,12 +114,7 @@ def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
 
 
 def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
-    """Applies a random symmetry of the game to each sample.
-
-    Raises:
-      ValueError: if the samples are of another game, or have an `extra`, for which the effect of a
-        symmetry is not known.
-    """
+    """Applies a random symmetry of the game to each sample."""
     *_, height, width, _ = samples.planes.shape
     if ((height, width), samples.legal.shape[-1]) != (game.board_shape, game.num_actions):
         raise ValueError(

@@ -63,9 +63,6 @@ def test_positions_are_drawn_uniformly(several):
     assert found.all()
     counts = np.unique(boards(drawn.states), return_counts=True)[1]
     assert len(counts) == len(rows) and counts.max() - counts.min() <= 1
-
-
-def test_plies_stay_with_their_positions(several):
     drawn, _ = draw_many(fill(several, np.arange(200)))  # Some share a bucket.
     np.testing.assert_array_equal((np.asarray(drawn.states.board) != 0).sum(axis=1), drawn.ply)
 

@@ -81,10 +81,6 @@ def entropy(policy):
     return np.array([-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(policy)])
 
 
-def random_logits(scale=3.0):
-    return scale * np.random.default_rng(1).standard_normal((BATCH, ACTIONS)).astype(np.float32)
-
-
 # --- The loss ---------------------------------------------------------------------------
 
 
@@ -113,34 +109,21 @@ def test_the_loss_against_numpy():
         alphazero_loss((perfect, outputs[1][:, None]), {}, SAMPLES)
 
 
-@pytest.fixture(scope="module")
-def gradients():
-    """Gradients of the policy loss of each row, and of the loss weighted by surprise."""
-
+def test_illegal_logits_have_no_influence():
     def total(logits):
         return jnp.sum(policy_loss(logits, SAMPLES.policy, SAMPLES.legal))
 
-    def surprise(logits):
-        outputs = logits, jnp.zeros(BATCH)
-        return alphazero_loss(outputs, {}, SAMPLES, policy_surprise=1.0)[0]
-
-    both = jax.jit(lambda x: (jax.value_and_grad(total)(x), jax.grad(surprise)(x)))
-    return lambda logits: jax.device_get(both(jnp.asarray(logits)))
-
-
-def test_illegal_logits_have_no_influence(gradients):
-    logits, legal = random_logits(), SAMPLES.legal
+    logits = 3 * np.random.default_rng(1).standard_normal((BATCH, ACTIONS)).astype(np.float32)
+    gradient, legal = jax.jit(jax.value_and_grad(total)), SAMPLES.legal
     with guard.sharing():
-        before, _ = gradients(logits)
-        expected = cross_entropy(logits, SAMPLES.policy, legal).sum()
-        np.testing.assert_allclose(before[0], expected, rtol=1e-5)
-        for illegal in (-1e30, -50.0, 50.0, 1e30):
-            after, _ = gradients(np.where(legal, logits, np.float32(illegal)))
+        before = jax.device_get(gradient(logits))
+        for illegal in (-1e30, 50.0, 1e30):
+            after = jax.device_get(gradient(np.where(legal, logits, np.float32(illegal))))
             jax.tree.map(np.testing.assert_array_equal, before, after)
             assert (after[1][~legal] == 0).all()
-        (loss, gradient), _ = gradients(random_logits(100.0))
-    assert np.isfinite(loss)
-    np.testing.assert_array_equal(gradient[-1], 0)  # A single legal action.
+        loss, slope = jax.device_get(gradient(30 * logits))
+    np.testing.assert_allclose(before[0], cross_entropy(logits, *SAMPLES[2:0:-1]).sum(), rtol=1e-5)
+    assert np.isfinite(loss) and (slope[-1] == 0).all()  # A single legal action.
 
 
 # --- The update -------------------------------------------------------------------------
@@ -196,6 +179,11 @@ def test_updates_follow_the_textbook_and_count(found):
     assert (norms > 0.1).any()
     np.testing.assert_array_equal(states.step, range(1, STEPS + 1))
     np.testing.assert_array_equal(states.variables["batch_stats"]["count"], states.step)
+    # Clipping changes updates and not the reported norm.
+    states, others = found[2]
+    np.testing.assert_allclose(others["grad_norm"][0], losses["grad_norm"][0], rtol=1e-6)
+    norm = optax.tree.norm(jax.tree.map(lambda a, b: a[0] - b, states.variables["params"], PARAMS))
+    np.testing.assert_allclose(norm, 0.1 * others["grad_norm"][0], rtol=1e-4)
 
 
 def test_devices_average_their_gradients(found):
@@ -217,10 +205,3 @@ def test_the_average_follows_the_parameters(found):
             np.testing.assert_allclose(average[step], expected, rtol=1e-5, atol=1e-6)
     without = found[2][0]
     jax.tree.map(np.testing.assert_array_equal, without.average, without.variables)
-
-
-def test_clipping_changes_updates_and_not_the_reported_norm(found):
-    (_, losses), _, (states, others), _ = found
-    np.testing.assert_allclose(others["grad_norm"][0], losses["grad_norm"][0], rtol=1e-6)
-    norm = optax.tree.norm(jax.tree.map(lambda a, b: a[0] - b, states.variables["params"], PARAMS))
-    np.testing.assert_allclose(norm, 0.1 * others["grad_norm"][0], rtol=1e-4)

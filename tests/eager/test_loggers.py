@@ -20,14 +20,9 @@ class Error(Exception):
 class Package:
     """Both packages; notes what is called."""
 
-    def __init__(self, login_error="", start_error="", step=0):
-        self.calls, self.step = [], step
+    def __init__(self, start_error="", step=0):
+        self.calls, self.step, self.start_error = [], step, start_error
         self.errors = types.SimpleNamespace(Error=Error)
-        self.login_error, self.start_error = login_error, start_error
-
-    def login(self):
-        if self.login_error:
-            raise Error(self.login_error)
 
     def init(self, **settings):
         if self.start_error:
@@ -52,7 +47,6 @@ class Package:
 @pytest.fixture
 def install(monkeypatch):
     """Installs a stand-in for both packages."""
-    monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
 
     def install(**settings):
@@ -101,25 +95,15 @@ def test_weights_and_biases_gets_every_metric_once(install, tmp_path):
     assert package.calls[3:] == [("start", {"project": "azjax"} | given), "finish"]
 
 
-def test_what_cannot_work_stops_before_training(install, monkeypatch, tmp_path):
-    install(login_error="No API key.\nAsk for one")
-    (tmp_path / "file").touch()
-    login = "rejects the login (No API key): ...WANDB_MODE=offline"
-    unwritable = functools.partial(loggers.TensorBoard, tmp_path / "file" / "run")
-    online, mode = loggers.WeightsAndBiases, functools.partial(loggers.WeightsAndBiases, mode="off")
-    assert_refused(
-        (online, login),
-        (functools.partial(online, mode="shared"), login),
-        (mode, "the mode of Weights & Biases is off: use online, offline or disabled"),
-        (unwritable, "TensorBoard cannot write to ...file/run, because ...file is not a folder"),
-    )
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    online()
-    install(start_error="disk full.")
-    with pytest.raises(ConnectionError, match=r"did not start \(disk full\): resume the run"):
-        log(online(), 0, [])
+def test_what_cannot_work_is_one_sentence(install, monkeypatch):
+    install(start_error="no API key.\nAsk for one")
+    with pytest.raises(ConnectionError, match=r"did not start \(no API key\): call `wandb login`"):
+        log(loggers.WeightsAndBiases(), 0, [])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert_refused(
-        (online, "Weights & Biases needs the package wandb: ...pip install wandb"),
+        (
+            loggers.WeightsAndBiases,
+            "Weights & Biases needs the package wandb: ...pip install wandb",
+        ),
         (functools.partial(loggers.TensorBoard, "x"), "needs the package tensorboardX: install"),
     )

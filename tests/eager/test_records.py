@@ -51,31 +51,26 @@ def test_checkpoints_rank_by_blunders_then_loss():
     assert ranked(0, 9.0, False) < ranked(1, 0.1, False)
 
 
-def test_only_scalars_with_new_names_are_added(tmp_path):
+def test_only_scalars_with_new_names_are_added():
     made = record(1, losses=LOSSES | {"another": 1.0}, errors=ERRORS)
     wrong = [
-        *[("high", "str: add one number"), (None, "NoneType"), ([1.0], "list"), (1j, "complex")],
-        *[(np.ones(1), "ndarray with shape (1,)"), (jnp.ones((2, 3)), "with shape (2, 3): add")],
-        *[(np.complex64(1), "complex64"), (np.datetime64(1, "s"), "datetime64")],
-        (jax.random.key(0), "with shape ()"),
+        *[("high", "str: add one number"), (None, "NoneType"), (1j, "complex")],
+        *[(jnp.ones((2, 3)), "with shape (2, 3): add"), (jax.random.key(0), "with shape ()")],
     ]
-    taken = ["loss", "another", "iteration", "games", "extra", "losses", "blunders", "error/few"]
     assert_refused(
         *(
             (functools.partial(made.add, elo=value), f"elo is of ...{said}")
             for value, said in wrong
         ),
-        *((functools.partial(made.add, **{n: 1}), f"metric {n} already: ...name") for n in taken),
+        *(
+            (functools.partial(made.add, **{name: 1}), f"metric {name} already: ...name")
+            for name in ("loss", "another", "games", "extra", "blunders", "error/few")
+        ),
     )
-    numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.float64(2.0), np.array(3)]
-    numbers += [np.bool_(1), jnp.float32(0.25), jnp.bfloat16(0.5), jnp.array(7), jnp.array(True)]
+    numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.array(3), jnp.bfloat16(0.5)]
     made = made.add(**{f"number_{index}": number for index, number in enumerate(numbers)})
     assert {type(number) for number in made.extra.values()} == {int, float}
     assert list(made.extra.values()) == [float(number) for number in numbers]
-    sink = JsonLines(tmp_path / "metrics.jsonl")
-    sink(made)
-    assert read_records(tmp_path / "metrics.jsonl") == [made.as_dict()]  # Before it is closed.
-    sink.close()
 
 
 def test_records_after_the_checkpoint_are_dropped(tmp_path):
@@ -91,39 +86,25 @@ def test_records_after_the_checkpoint_are_dropped(tmp_path):
         assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
 
 
-def test_only_an_incomplete_last_line_is_ignored(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    for rest in ('{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"):
-        write(path, [1, 2])
-        path.write_text(path.read_text() + rest)
-        assert [r["iteration"] for r in read_records(path)] == [1, 2]
-    path.write_text(path.read_text().removesuffix("\n" + rest))
-    assert [r["iteration"] for r in read_records(path)] == [1, 2]
-
-
 def test_a_damaged_file_is_not_rewritten(tmp_path):
-    path, long = tmp_path / "metrics.jsonl", "1" + "0" * 400
+    """Only an incomplete last line is ignored."""
+    path = tmp_path / "metrics.jsonl"
     write(path, [1, 2, 9])
     lines = path.read_text().splitlines(keepends=True)
-    what = dict.fromkeys(
-        [
-            *["", "{", "[3]", "\x00", "[" * 10_000, '{"iteration": "3", "seconds": 1}'],
-            *['{"iteration": 3}', '{"iteration": true, "seconds": 1}'],
-            *['{"iteration": 3, "seconds": null}', '{"iteration": 3, "seconds": "1"}'],
-            *['{"iteration": 3, "seconds": 1, "loss": "low"}'],
-            *['{"iteration": 3, "seconds": 1, "loss": NaN}'],
-            f'{{"iteration": 3, "seconds": 1, "loss": {long}}}',
-        ],
-        "not a record of an iteration: restore",
-    )
-    for iteration in (-1, 0, 1, 2):
-        late = f'{{"iteration": {iteration}, "seconds": 1.0}}'
-        what[late] = "not after iteration 2: restore the file"
-    for line, fragment in what.items():
+    for line, fragment in {
+        "[3]": "not a record of an iteration: restore",
+        "[" * 10_000: "not a record",
+        '{"iteration": 3}': "not a record",
+        '{"iteration": 3, "seconds": 1, "loss": NaN}': "not a record",
+        f'{{"iteration": 3, "seconds": 1, "loss": 1{"0" * 400}}}': "not a record",
+        '{"iteration": 2, "seconds": 1.0}': "not after iteration 2: restore the file",
+    }.items():
         path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
         before = path.read_bytes()
         assert_refused((functools.partial(JsonLines, path, after=2), f"line 3, is {fragment}"))
         assert path.read_bytes() == before
+        path.write_text("".join([*lines[:2], line[:-1]]))
+        assert [r["iteration"] for r in read_records(path)] == [1, 2]
 
 
 def test_the_seconds_of_an_earlier_session_count(tmp_path):
