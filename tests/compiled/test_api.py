@@ -84,47 +84,6 @@ def results(run_dir, player, states):
     return found | {"compiled again": list(compiled)}
 
 
-def test_reprs_are_one_line(player, results, states, run_dir, solution):
-    assert repr(player) == (
-        "Player(game='tic_tac_toe', network=Network(encoding='relative', made_for=(3, 3, 2, 9)), "
-        f"iteration=7, run_dir='{run_dir}')"
-    )
-    game, parts = player.game, player.parts
-    printed = {
-        "agent": player.agent,
-        "game": game,
-        "parts": parts,
-        "evaluator": parts.evaluate,
-        "learner": parts.learner,
-        "targets": parts.targets,
-        "replay": parts.replay,
-        "search": results["search"],
-        "solution": solution,
-        "state": jax.eval_shape(lambda: training.init(parts, KEY)),
-        "symmetries": game.symmetries,
-        "positions": azjax.make("connect_four").positions(),
-    }
-    found = {name: repr(value) for name, value in printed.items()}
-    assert {n: text for n, text in found.items() if len(text) > 320 or "\n" in text} == {}
-    assert found["search"] == "SearchResult(action=int32[4], visit_counts=int32[4, 9])"
-    assert found["solution"] == "Solution(num_states=5478, decisions=int32[4520])"
-    assert repr(jax.eval_shape(player.search, KEY, states)) == found["search"]
-
-
-def test_a_player_is_loaded_from_its_folder(run_dir, state, tmp_path):
-    for player in (azjax.load(str(run_dir)), azjax.load(run_dir)):
-        assert player.parts == make_parts(CONFIG) and player.game.name == "tic_tac_toe"
-        assert player.iteration == 7
-    # Also a run that this number of devices could not train.
-    config = dataclasses.replace(CONFIG, replay=dataclasses.replace(CONFIG.replay, shards=1))
-    with pytest.raises(ValueError, match="replay.shards is 1"):
-        training.check_parts(make_parts(config), jax.device_count())
-    runs.create_run(tmp_path / "run", config)
-    checkpoint.save(tmp_path / "run", state, 0.0)
-    with guard.sharing():
-        assert azjax.load(tmp_path / "run").iteration == 7
-
-
 def test_the_player_is_the_averaged_network(results, states, state):
     parts = make_parts(CONFIG)
     planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
@@ -133,16 +92,6 @@ def test_the_player_is_the_averaged_network(results, states, state):
     for found, of_network in zip(results["evaluate"], expected, strict=True):
         np.testing.assert_allclose(found, of_network, atol=1e-5)
     assert np.abs(results["evaluate"][1]).max() <= 1
-
-
-def test_a_search_has_the_settings_of_its_run_unless_others_are_given(player, results, states):
-    for name, number in (("search", CONFIG.search.num_simulations), ("puct", 32)):
-        found = results[name]
-        np.testing.assert_array_equal(found.visit_counts.sum(axis=1), number)
-        legal = jax.vmap(player.game.legal_actions)(states)
-        assert not np.any(np.where(legal, 0, found.visit_counts))
-    assert results["puct"].action[1] == 2  # An immediate win.
-    assert results["compiled again"] == []  # A second player of the run has the same programs.
 
 
 def test_calls_without_a_meaning_are_refused(player, results, states, tmp_path):

@@ -15,22 +15,18 @@ import pytest
 import azjax
 from azjax import _interrupts as interrupts
 from azjax import program, runs
-from azjax._commands import command
-from azjax.cli import arena, custom, explain, play, report, train, verify
+from azjax.cli import arena, play, report, train, verify
 from azjax.games import base
 from azjax.proof import callbacks
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
-from azjax.training import memory, metrics
+from azjax.training import metrics
 from refusals import check_program
 from trained import MOMENTS, RUN, damage, files
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
-MAKE_CERTIFIER = certificates.make_certifier  # Before `compiled_once` replaces it.
 
 
 def train_in(run_dir, *arguments):
@@ -69,23 +65,6 @@ def read(run_dir, name="certificate.json"):
 
 
 # A whole run.
-
-
-def test_a_training_prints_lines_and_what_to_do_next(trained):
-    memory, *lines = trained.out.splitlines()
-    assert re.fullmatch(r"memory on each of 8 devices: .* of .* \(network .*, work .*\)", memory)
-    for number, line in enumerate(lines[:8], start=1):
-        assert re.match(rf"iteration +{number} .* s .* games/s  loss .*blunders \d+ ", line)
-    assert "\x1b" not in trained.out and "iteration" not in lines[8]
-    assert lines[-4:] == [
-        f"report: {trained.run_dir / 'report.html'}",
-        f"run directory: {trained.run_dir}",
-        f"play against it: {command('azjax', 'play')} --run-dir {trained.run_dir}",
-        f"see how it searches: {command('azjax', 'explain')} --run-dir {trained.run_dir}",
-    ]
-    first, second, *others = trained.err.splitlines()
-    assert first.startswith("verifying the network") and second.startswith("writing the report")
-    assert all(line.startswith("for the report: ") for line in others)
 
 
 def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
@@ -167,17 +146,6 @@ def test_only_one_program_at_a_time_trains_or_explores(run_dir, capfd):
     with lock.hold(folder, "8-first-0.lock", "explores the games of this player"):
         said = f" explores the games of this player in {folder}: wait until it ends"
         check_program(verify.main, [(arguments, said)], capfd)
-
-
-def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
-    def fail(*arguments):
-        assert (tmp_path / "run" / lock.NAME).exists()
-        raise KeyError("a defect")
-
-    monkeypatch.setattr(memory, "describe", fail)
-    with pytest.raises(KeyError, match="a defect"):
-        train_in(tmp_path / "run", "--smoke")
-    assert not (tmp_path / "run" / lock.NAME).exists()
 
 
 # The end of a training.
@@ -342,29 +310,6 @@ def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monke
         assert files(run_dir) == before
 
 
-# What happens to one path of a run, and what a resumed training notes before it compiles.
-NOTED = [
-    (remove, "metrics.jsonl", "metrics.jsonl ends at iteration 0, before checkpoint 8\n"),
-    (put_folder, "checkpoints", "saved after iteration 0, but recorded up to 8", "trained again"),
-    (put_folder, "checkpoints/99", "checkpoint 99 in ", "it was moved to "),
-]
-
-
-def refuse_to_compile(*arguments):
-    raise ValueError("refused while compiling")
-
-
-def test_damage_is_noted_before_a_resumed_run_compiles(trained, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(program, "_compile", refuse_to_compile)
-    for number, (change, name, *fragments) in enumerate(NOTED):
-        run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))
-        change(run_dir / name)
-        assert resume(run_dir) == 2
-        out, err = capfd.readouterr()
-        assert out == "" and err.endswith("error: refused while compiling\n"), (name, err)
-        assert all(fragment in err for fragment in fragments), (name, err)
-
-
 # Refusals.
 
 
@@ -386,31 +331,3 @@ def test_a_run_keeps_its_settings(run_dir, capfd):
     arguments = ["--run-dir", str(run_dir), "--simulations", "1000000"]
     check_program(verify.main, [(arguments, needs, ": use at most ")], capfd)
     assert files(run_dir) == before
-
-
-def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(memory, "device_memory", lambda mesh=None: 10**6)
-    monkeypatch.setattr(memory, "check_fits", lambda needs: None)
-    monkeypatch.setattr(certificates, "make_certifier", MAKE_CERTIFIER)
-    assert train_in(tmp_path / "run", "--smoke") == 2
-    said = capfd.readouterr().err.splitlines()[-1]
-    assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)
-
-
-def test_without_a_run_the_newest_is_taken(trained, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    for name in ("old", "new"):
-        shutil.copytree(trained.run_dir, tmp_path / "runs" / name)
-    runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(trained.run_dir))
-    for age, name in enumerate(["untrained", "new", "old"]):
-        os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
-    opened = []
-    monkeypatch.setattr(
-        custom, "load_player", lambda run_dir, typed: opened.append(str(run_dir)) or 1 / 0
-    )
-    for main in (verify.main, report.main, explain.main):
-        with pytest.raises(ZeroDivisionError):
-            main([])
-        said = "run: runs/new, the newest (--run-dir names another)\n"
-        assert capfd.readouterr().err == said
-    assert opened == ["runs/new"] * 3

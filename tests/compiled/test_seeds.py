@@ -4,17 +4,10 @@ import re
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import jax
 import numpy as np
 import pytest
 
-import misere_pile
 from azjax.cli import seeds
-from azjax.games import solver
-from azjax.proof import certificate
-from azjax.proof.verify import verify
-from azjax.runs import presets
-from azjax.runs.config import make_parts
 from refusals import check_program
 
 
@@ -23,47 +16,6 @@ def rows(said):
     return re.findall(
         r"^[^0-9a-z]*([01])[^0-9a-z]+(never|[0-9]+)[^0-9a-z]+([0-9]+)\W*$", said, re.M
     )
-
-
-def test_seeds_train_the_named_game(monkeypatch, capsys):
-    rows = [
-        ([], "tic_tac_toe", "default"),
-        (["--game", "othello:4"], "othello:4", "enumerable"),
-        (["--game", "othello:4", "--preset", "paper"], "othello:4", "paper"),
-        (["--game", f"{misere_pile.__file__}:make"], "misere_pile", "default"),
-    ]
-
-    def stop(parts, number):
-        raise ValueError(f"{parts.game.name} {parts.selfplay}")
-
-    monkeypatch.setattr(seeds, "compile_seeds", stop)
-    for arguments, name, like in rows:
-        assert seeds.main(arguments) == 2
-        selfplay = make_parts(presets.get(like)).selfplay
-        assert f"error: {name} {selfplay}\n" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def verdicts():
-    """The verdicts of three networks, together and in turn."""
-    game = misere_pile.make()
-    parts = make_parts(presets.smoke(presets.get("default")), game)
-    variables = jax.jit(jax.vmap(parts.network.init))(jax.random.split(jax.random.key(0), 3))
-    solution = solver.solve(game)
-
-    def verify_one(variables):
-        policy = certificate.network_policy(parts, parts.network.fold(variables))
-        return verify(solution, policy)
-
-    together = jax.jit(jax.vmap(verify_one))(variables)
-    return jax.device_get((together, seeds._make_verification(parts)(variables)))
-
-
-def test_verification_in_turn_has_the_verdicts_of_all_seeds_together(verdicts):
-    together, in_turn = verdicts
-    assert max(in_turn.blunders) > 0 and len(in_turn.blunders) == 3
-    for one, other in zip(*map(jax.tree.leaves, verdicts), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
 @pytest.mark.parametrize("until", ["perfect", "unbeatable"])

@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import json
-import pathlib
-import re
 import shutil
 
 import jax
@@ -13,16 +11,14 @@ import pytest
 
 import azjax
 import guard
-import misere_pile
 from azjax import runs, training
 from azjax.cli import custom, players, verify
 from azjax.cli.players import expand, make_agent, make_agents
-from azjax.cli.specs import HELP, KINDS, SHIPPED
 from azjax.exact import overrides
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import random_agent
-from azjax.runs import checkpoint, presets, pretrained
+from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.training import memory
@@ -30,7 +26,6 @@ from refusals import assert_refused
 from trained import compiling_once
 
 CONFIG = presets.smoke(presets.get("default"))
-SIMULATIONS = CONFIG.search.num_simulations
 
 
 def share(function):
@@ -85,28 +80,6 @@ def write_table(run_dir, iteration, seat, number, states, action):
 # Descriptions.
 
 
-def test_names(tic_tac_toe, run):
-    for spec, name in [
-        ("random", "random"),
-        ("perfect", "perfect"),
-        ("minimax", "minimax"),
-        ("minimax:4", "minimax(4)"),
-        ("alphabeta:4", "alpha-beta(4)"),
-        ("uct", "uct(100)"),
-        ("uct:7", "uct(7)"),
-        ("uct:0.5s", "uct(0.5 s)"),
-        ("network", "network #6"),
-        ("alphazero", f"alphazero({SIMULATIONS}) #6"),
-        ("alphazero:9", "alphazero(9) #6"),
-        ("alphazero:1s", "alphazero(1 s) #6"),
-        ("puct", "puct(50) #6"),
-        ("gumbel", "gumbel(32) #6"),
-        ("gumbel:3#2", "gumbel(3) #2"),
-    ]:
-        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
-        assert (agent.name, agent.traceable) == (name, "s)" not in name)
-
-
 @pytest.fixture(scope="module")
 def repaired(run, tic_tac_toe, tmp_path_factory):
     """Players with override tables in none, one or both seats, and their moves."""
@@ -126,16 +99,6 @@ def test_a_repaired_player_plays_by_its_override_table(repaired):
     _, agents, moves = repaired
     assert [agent.name for agent in agents] == ["repaired #6", "repaired(3) #2"]
     assert all(agent.deterministic for agent in agents) and moves == [[7, 8]] * 2
-
-
-def test_every_player_is_in_the_help(tic_tac_toe, repaired):
-    explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
-    typed = custom.Typed(repaired[0])
-    for name in (name for name in KINDS if name != SHIPPED):
-        assert name in explained
-        assert make_agent(name, tic_tac_toe, typed).name.replace("-", "").startswith(name)
-    for spec in {*re.findall(r"[a-z]+:[0-9.]+s?\b", HELP)} - {*pretrained.names()}:
-        make_agent(spec, tic_tac_toe, typed)
 
 
 def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_path, monkeypatch):
@@ -176,33 +139,6 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
         _, search, _, _, limit, _ = made.pop()
         number = max(256, min(int(20_000 * seconds), 1_000_000))
         assert (search.algorithm, search.num_simulations, limit) == (algorithm, number, seconds)
-
-
-def test_plays_one_of_the_checkpoints(tic_tac_toe, run, tmp_path):
-    run = shutil.copytree(run, tmp_path / "a@b+c:d#e")
-    for iteration in (2, 6):
-        expected = jax.tree.leaves(azjax.load(run, iteration).params)
-        for spec, typed in (
-            (f"network@{run}#{iteration}", custom.NOTHING),
-            (f"puct:9@{run}#{iteration}", custom.Typed(pathlib.Path("another"))),
-            (f"network#{iteration}", custom.Typed(run)),
-        ):
-            agent = make_agent(spec, tic_tac_toe, typed)
-            assert agent.name.endswith(f" #{iteration}")
-            for leaf, other in zip(jax.tree.leaves(agent.params), expected, strict=True):
-                np.testing.assert_array_equal(leaf, other)
-
-
-def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
-    solved, pile = [], misere_pile.make()
-    monkeypatch.setattr(players, "perfect_agent", lambda game, solution: random_agent(game))
-    monkeypatch.setattr(players.console, "solve", solved.append)
-    players._solve.cache_clear()
-    for _ in range(2):
-        make_agent("perfect", tic_tac_toe)
-        make_agent("perfect", pile)
-    assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
-    players._solve.cache_clear()
 
 
 @pytest.mark.parametrize("rounds", [1, 9])

@@ -6,7 +6,6 @@ import io
 import json
 import pathlib
 import shutil
-import signal
 import types
 
 import jax
@@ -108,22 +107,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
     assert err == "verifying the network with its searches, in every position\n"
     assert [r["loss"] for r in run.metrics] == [r["loss"] for r in whole.metrics]
     jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
-
-
-def test_an_interrupt_loses_nothing(tmp_path):
-    class Presses(az.Callback):
-        def on_iteration(self, loop):
-            if loop.iteration == 2:
-                signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            az.train(TINY, tmp_path / "run", callbacks=[Presses()], max_iterations=9, **FEW)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert az.load(tmp_path / "run").iteration == 2
 
 
 @pytest.mark.compiles(1)  # The random games of other rules.

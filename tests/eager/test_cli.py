@@ -1,7 +1,5 @@
 """The command `azjax`: its programs, its help, unknown names, and the first line of a program."""
 
-import ast
-import importlib
 import runpy
 import sys
 import time
@@ -11,7 +9,6 @@ import pytest
 
 from azjax import cli
 from azjax.cli import console
-from source import ROOT
 
 
 def run(monkeypatch, *arguments):
@@ -30,23 +27,6 @@ def test_it_lists_its_programs_and_refuses_other_names(monkeypatch, capsys):
         assert all(f"\n  {name} " in listed for name in cli.PROGRAMS)
     assert run(monkeypatch, "trian") == 2
     assert "unknown program 'trian': use train, verify, " in capsys.readouterr().err
-
-
-def test_a_program_receives_the_other_arguments_and_returns_its_status(monkeypatch):
-    for name in cli.PROGRAMS:
-        module = importlib.import_module(f"azjax.cli.{name}")
-        monkeypatch.setattr(module, "main", lambda: sys.argv)
-        assert run(monkeypatch, name, "--seed", "3") == [f"azjax {name}", "--seed", "3"]
-
-
-def test_programs_start_before_the_heavy_imports():
-    """The first statement of a file runs the program, which imports the rest."""
-    for name in ("train", "label", "ladder", "pictures", "lecture/__main__", "benchmark/__main__"):
-        package = "azjax.cli." if name in cli.PROGRAMS else "experiments."
-        body = ast.parse((ROOT / "experiments" / f"{name}.py").read_text()).body
-        start = f"run_program('{package}{name.replace('/', '.')}')"
-        code = f"from azjax.cli import run_program\nif __name__ == '__main__':\n    {start}"
-        assert "\n".join(map(ast.unparse, body[1:3])) == code, name
 
 
 def test_a_line_is_printed_before_the_program_is_imported(monkeypatch, capsys):

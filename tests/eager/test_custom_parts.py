@@ -11,7 +11,7 @@ import optax
 
 import azjax
 from azjax.games.base import init_batch
-from azjax.networks import MLPConfig, from_module, make_network
+from azjax.networks import MLPConfig, make_network
 from azjax.players import network_agent
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -63,55 +63,6 @@ def test_losses_with_wrong_outputs():
             "the moves_left of the loss is float32[2]: make it",
         ),
         (update(zero({"name": "x"})), "the name of the loss is str[]: make it"),
-    )
-
-
-def test_learners_with_wrong_arguments():
-    def make(**change):
-        return lambda: make_learner(**{"network": NETWORK, "optimizer": optax.sgd(0.1)} | change)
-
-    network: Any = nn.Dense(3)
-    assert_refused(
-        (make(network=network), "the network is of type Dense: use a Network"),
-        (make(optimizer=optax.adam), "the optimizer is of type function: use one of optax, such"),
-        (make(loss=0.5), "the loss is of type float: use a function (outputs, params, samples"),
-        (make(steps=0), "steps is 0: use a whole number, 1 or more"),
-        (make(steps=1.5), "steps is 1.5: use a whole number"),
-        (make(ema_decay="0.9"), "ema_decay is '0.9': use 0 up to, not including, 1"),
-        (make(ema_decay=1.0), "ema_decay is 1.0: use 0 up to, not including, 1"),
-    )
-
-
-class WithoutTrain(nn.Module):
-    @nn.compact
-    def __call__(self, planes):
-        x = planes.reshape(len(planes), -1)
-        return nn.Dense(9)(x), nn.Dense(1)(x)[:, 0]
-
-
-class Dropping(nn.Module):
-    @nn.compact
-    def __call__(self, planes, train=False):
-        x = nn.Dropout(0.5, deterministic=not train)(planes.reshape(len(planes), -1))
-        return nn.Dense(9)(x), nn.Dense(1)(x)[:, 0]
-
-
-class OneHead(nn.Module):
-    @nn.compact
-    def __call__(self, planes, **how):
-        return nn.Dense(9)(planes.reshape(len(planes), -1))
-
-
-def test_modules_that_cannot_be_networks():
-    modules: dict[str, Any] = {
-        "WithoutTrain.__call__(self, planes) does not take train: write __call__(": WithoutTrain(),
-        "is the class WithoutTrain, not a Flax module: pass an instance, such as": WithoutTrain,
-        "the module is of type builtin_function_or_method, not a Flax module: use": len,
-        "or draws random numbers (Dropout_0 needs PRNG for ": Dropping(),
-        "the module returns float32[3, 9]: make it a tuple that starts with logits": OneHead(),
-    }
-    assert_refused(
-        *((lambda m=module: from_module(GAME, m), said) for said, module in modules.items())
     )
 
 

@@ -1,8 +1,6 @@
 """Signals and closed streams within a program."""
 
-import os
 import signal
-import sys
 import threading
 import time
 
@@ -95,17 +93,3 @@ def test_a_program_that_stops_by_itself_waits_for_the_signal_thread(monkeypatch)
         signal.raise_signal(signal.SIGTERM)
     thread.join()
     assert request.made and heard == [True]
-
-
-@pytest.mark.parametrize("show", [print, console.print_rich, console.note])
-def test_every_kind_of_output_ends_silently_if_its_reader_is_closed(show, monkeypatch):
-    def printing():
-        show("said")
-        return 0
-
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w", buffering=1) as nobody:
-        monkeypatch.setattr(sys, "stdout", nobody)
-        monkeypatch.setattr(sys, "stderr", nobody)
-        assert console.run(printing, interrupted="nothing was written") == 141

@@ -2,20 +2,17 @@
 
 import dataclasses
 import functools
-import importlib.metadata
 import pathlib
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 import dots
 import misere_pile
-from azjax import games, runs
-from azjax._settings import flatten
+from azjax import runs
 from azjax.cli import custom, functions, options
-from azjax.games.base import Game, Symmetries
+from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.plan import Plan
@@ -87,16 +84,6 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         custom.make_parts(given.config, given.typed)
 
 
-def test_symmetries_that_do_not_divide_the_widths_are_not_shared():
-    def fitted(count):
-        rows = np.zeros((count, 25), np.int32), np.zeros((count, 12), np.int32)
-        return presets.fit(
-            presets.get("enumerable"), dots.make()._replace(symmetries=Symmetries(*rows))
-        )
-
-    assert fitted(4).network.symmetric and not fitted(6).network.symmetric
-
-
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     order, find = [], custom.find_game
     monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
@@ -152,35 +139,6 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
     assert resumed.config == presets.smoke(presets.get("default"))
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
-
-
-def spelled(config):
-    """Returns the options of a network's settings."""
-    return {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
-
-
-def test_help_lists_the_settings_of_the_chosen_kind_with_their_defaults(capsys, monkeypatch):
-    both = {"resnet": ResNetConfig(), "mlp": MLPConfig()}
-    shared = set.intersection(*(spelled(config) for config in both.values()))
-    monkeypatch.setenv("COLUMNS", "90")
-
-    def read_help(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            options.parse([*arguments, "--help"], lambda _: pytest.fail("needs no device"))
-        out = capsys.readouterr().out
-        assert stop.value.code == 0 and max(map(len, out.splitlines())) < 90
-        return " ".join(out.split())
-
-    for kind in both:
-        said = read_help("--network.kind", kind, "--learner.steps", "x")
-        for each, config in both.items():
-            others = spelled(config) - shared
-            assert others and all((option in said) == (each == kind) for option in others)
-    assert "--preset {default,paper,mlp," in said and "--report or --no-report Write" in said
-    assert "--learner.steps INT Optimizer steps per iteration. (default: 128)" in said
-    assert "--network.kind {resnet,mlp,custom} Network." in said
-    assert "--network.hidden INT ... " in said and "(default: 256 256 256)" in said
-    assert "(default: enumerable)" in read_help("--game", DOTS)
 
 
 # Functions.
@@ -249,11 +207,3 @@ def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
     assert custom.find_game("one/game.py:make") is first
     pathlib.Path("one/game.py").write_text(NEIGHBORS["two/game.py"])  # An edit is a new game.
     assert custom.find_game("one/game.py:make").num_actions == 9 and first.max_plies == 9
-
-
-def test_installed_packages_register_games(monkeypatch):
-    point = importlib.metadata.EntryPoint("pile", "misere_pile:make", "azjax.games")
-    found = {"azjax.games": importlib.metadata.EntryPoints([point])}
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found[group])
-    assert "pile" in games.available()
-    assert games.make("pile").name == "misere_pile"

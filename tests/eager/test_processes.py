@@ -2,9 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
-import pathlib
-import re
 import types
 
 import jax
@@ -13,10 +10,10 @@ import pytest
 from jax._src.distributed import global_state  # See `launch._index_and_count`.
 
 from azjax import _processes as processes
-from azjax import program, runs
-from azjax.cli import launch, options, relay, train
-from azjax.runs import checkpoint, presets
-from azjax.runs.config import Config, count_devices, fit_devices, make_parts
+from azjax import program
+from azjax.cli import relay, train
+from azjax.runs import presets
+from azjax.runs.config import Config, count_devices, make_parts
 from refusals import check_program
 
 
@@ -146,11 +143,6 @@ def test_native_output_is_relayed_and_an_abort_becomes_a_sentence(tmp_path, caps
     assert capsys.readouterr().out == said_of("process 1") + " with --resume --run-dir mine\n"
 
 
-def test_several_processes_need_a_folder_that_they_share(capfd):
-    rows = [("--smoke --distributed", "--distributed needs a folder", "add --run-dir")]
-    check_program(train.main, rows, capfd)
-
-
 # CPU devices.
 
 COUNTS = [  # Shards, cores, processes, numbers that devices may divide instead; then the devices.
@@ -173,24 +165,6 @@ COUNTS = [  # Shards, cores, processes, numbers that devices may divide instead;
 def test_gives_each_core_a_device():
     for shards, cores, count, evenly, number in COUNTS:
         assert count_devices(shards, cores, count, evenly) == number
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        ([], 64),
-        (["--replay.shards", "16"], 16),
-        (["--selfplay.games", "1040"], 16),
-        (["--cpu-devices", "6"], 6),
-    ],
-)
-def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
-    monkeypatch.setattr(launch, "cores", lambda: 64)
-    monkeypatch.delenv("XLA_FLAGS")  # From conftest.
-    updated = {}
-    monkeypatch.setattr(jax.config, "update", updated.__setitem__)
-    launch.start(options.parse(arguments), True)
-    assert updated == {"jax_num_cpu_devices": wanted}
 
 
 def test_new_settings_fit_the_devices_and_those_of_a_resumed_run_stay(monkeypatch, capfd):
@@ -220,28 +194,6 @@ def test_given_settings_are_not_rounded(tmp_path, monkeypatch, capfd):
     short = f"--smoke --run-dir {tmp_path}/run --selfplay.games=16"
     check_program(train.main, [(short, "selfplay.games is 16", "such as 18")], capfd)
     assert [*tmp_path.iterdir()] == []
-
-
-def test_the_guide_has_the_numbers_of_the_default():
-    text = (pathlib.Path(__file__).parents[2] / "docs/how_to/devices.md").read_text()
-    rows = [row for row in text.splitlines() if re.match(r"\| [0-9]", row)]
-    assert len(rows) == 6
-    for row in rows:
-        devices, *said = (cell.replace(",", " ").split() for cell in row.strip("| ").split("|"))
-        for number in map(int, devices):
-            config = fit_devices(Config(), number)
-            found = config.selfplay.games, config.learner.batch_size, config.replay.shards
-            assert [int("".join(cell)) for cell in said] == list(found)
-
-
-def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
-    config = dataclasses.replace(options.parse(["--smoke"]).config, game="connect_four")
-    run_dir = tmp_path / "run"
-    runs.create_run(run_dir, config, {"cpu_devices": 3})
-    resumed = ["--resume", "--run-dir", str(run_dir)]
-    assert options.parse(resumed).plan.cpu_devices == 3
-    with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
-        options.parse([*resumed, "--cpu-devices", "2"])
 
 
 # Opening a run.
@@ -275,22 +227,3 @@ def test_a_run_uses_the_seed_of_its_settings(compile_run):
     for seed in (7, 8):
         config = dataclasses.replace(Config(), seed=seed)
         assert compile_run(config, None) == (["abstract"], [jax.random.key(seed)])
-
-
-RECORDS = [  # Iterations in `metrics.jsonl`, the seconds to continue from, and the note.
-    ([1, 2, 3], 3.0, ""),
-    ([1, 2, 3, 4], 3.0, "was saved after iteration 3, but recorded up to 4"),
-    ([1, 2], 2.0, "metrics.jsonl ends at iteration 2, before checkpoint 3"),
-    ([], 0.0, "metrics.jsonl ends at iteration 0, before checkpoint 3"),
-]
-
-
-def test_a_resumed_run_reports_missing_records(tmp_path, monkeypatch, capfd):
-    restored = checkpoint.Restored(types.SimpleNamespace(iteration=3), [])
-    monkeypatch.setattr(program.checkpoint, "restore", lambda *_, **__: restored)
-    for iterations, seconds, note in RECORDS:
-        lines = [json.dumps({"iteration": i, "seconds": float(i)}) + "\n" for i in iterations]
-        (tmp_path / "metrics.jsonl").write_text("".join(lines))
-        assert program._restore(tmp_path, None, None)[1] == seconds
-        err = capfd.readouterr().err
-        assert err.count("\n") == bool(note) and note in err

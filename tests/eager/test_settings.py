@@ -2,11 +2,9 @@
 
 import dataclasses
 import functools
-import json
 import re
 import typing
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -66,18 +64,6 @@ def test_every_number_has_bounds():
     assert_refused(*rows)
 
 
-def test_numpy_numbers_become_python_numbers():
-    given = {"num_simulations": np.int64(8), "c_puct": np.float32(1), "dirichlet_fraction": 1}
-    given |= {"algorithm": np.str_("puct"), "dirichlet_alpha": np.array(2)}
-    expected = PUCT(num_simulations=8, c_puct=1.0, dirichlet_alpha=2.0, dirichlet_fraction=1.0)
-    for config in (PUCT(**given), from_dict(PUCT, given)):
-        assert config == expected and hash(config) == hash(expected)
-        assert json.dumps(dataclasses.asdict(config)) == json.dumps(dataclasses.asdict(expected))
-    widths = [MLPConfig(hidden=hidden) for hidden in (np.array([8, 4]), [np.int8(8), 4])]
-    assert widths == [MLPConfig(hidden=(8, 4))] * 2
-    assert type(widths[0].hidden[0]) is type(widths[1].hidden[0]) is int
-
-
 def test_other_types_are_refused():
     numbers = [1.5, "8", True, None, np.float32(8)]
     rows = [
@@ -101,13 +87,6 @@ def test_other_types_are_refused():
             rows.append((SelfPlayConfig, {"temperature": make(number)}, *said))
         assert hash(SelfPlayConfig(temperature=make(0.5))) == hash(SelfPlayConfig(temperature=0.5))
     assert_refused(*((functools.partial(cls, **one), *said) for cls, one, *said in rows))
-
-
-def test_traced_settings_are_not_checked():
-    def bonus(c_puct):
-        return dataclasses.replace(PUCT(), c_puct=c_puct).c_puct * 2
-
-    np.testing.assert_array_equal(jax.vmap(bonus)(jnp.array([-1.0, 2.0])), [-2, 4])
 
 
 # Kinds.
@@ -154,22 +133,6 @@ class Nested:
 
 def nested(optimizer):
     return Nested(Learning(optimizer))
-
-
-def test_the_tag_chooses_the_kind_at_any_depth():
-    rows = [
-        ({}, SGD()),
-        ({"momentum": 0.5}, SGD(momentum=0.5)),  # Without a tag: the first kind.
-        ({"kind": "adam", "epsilon": 1.0}, Adam(epsilon=1.0)),
-        ({"kind": "sgd", "its_rate": {"decay_steps": 3}}, SGD(its_rate=Cosine(decay_steps=3))),
-        ({"its_rate": {"schedule": "constant"}}, SGD(its_rate=Constant())),
-        ({"kind": np.str_("adam")}, Adam()),
-    ]
-    for content, expected in rows:
-        found = from_dict(Nested, {"learning": {"optimizer": content}})
-        assert found == nested(expected)
-        assert from_dict(Nested, json.loads(json.dumps(dataclasses.asdict(found)))) == found
-    assert from_dict(Adam | SGD, {"kind": "sgd"}) == SGD() and from_dict(Adam | SGD, {}) == Adam()
 
 
 def test_a_command_line_chooses_the_kind_at_any_depth():
