@@ -22,7 +22,7 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import runs, training
 from azjax._commands import write_note
-from azjax._settings import did_you_mean, list_changes
+from azjax._settings import from_dict, list_changes
 from azjax.callbacks import (
     Checkpoints,
     Interrupts,
@@ -194,9 +194,8 @@ def train(
       >>> run.certificate.perfect  # doctest: +SKIP
       True
     """
-    _check_plan(plan, what, resume)
     check_callbacks(callbacks)
-    config, whole = _choose_settings(what, seed, plan)
+    config, whole = _choose_settings(what, seed, plan, resume)
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
         if path is None:
@@ -207,67 +206,87 @@ def train(
     shown: list[Callback] = [Output(lambda loop: metrics.Plain(sys.stdout))] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
-    with open_run(config, parts, Plan(**whole), path, resume=resume) as run:
+    with open_run(config, parts, whole, path, resume=resume) as run:
         run.train(callbacks, shown, announce=write_note if display else lambda sentence: None)
     return run
 
 
-def _check_plan(plan: dict[str, Any], what: Any, resume: bool) -> None:
-    """Raises a ValueError for fields that `Plan` does not have, or that would have no effect."""
-    known = [field.name for field in dataclasses.fields(Plan) if field.name != "cpu_devices"]
+def choose_settings(
+    name: str | None,
+    game: Game | None = None,
+    *,
+    preset: str | None = None,
+    smoke: bool = False,
+    change: Callable[[Config], Config] = lambda config: config,
+) -> tuple[Config, Plan]:
+    """Returns the settings and the plan of a new run.
+
+    Args:
+      name: the game, as in `games.make`, or as the settings record a custom one; by default, that
+        of the preset.
+      game: the game itself, if it is custom.
+      preset: the preset; by default, the game determines it.
+      smoke: whether to shrink everything.
+      change: changes the settings of the preset before they are shrunk and fitted to a custom game.
+    """
+    preset = preset or presets.name_for(name or Config.game, game)
+    config = presets.get(preset)
+    config = change(dataclasses.replace(config, game=name or config.game))
+    plan: dict[str, Any] = {"preset": preset}
+    if smoke:
+        config, plan = presets.smoke(config), {**plan, "smoke": True, **SMOKE}
+    return config if game is None else presets.fit(config, game), Plan(**plan)
+
+
+def _choose_settings(
+    what: Any, seed: int, plan: dict[str, Any], resume: bool
+) -> tuple[Config, Plan]:
+    """Returns the settings and the plan of `train`; checks that every argument has an effect."""
     if "cpu_devices" in plan:
         raise ValueError(
             "cpu_devices is an option of `azjax train`: in Python, call "
             'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
         )
-    for name in plan.keys() - {*known}:
-        meant = did_you_mean(name, known)
-        raise ValueError(f"unknown setting {name!r}: use one of {', '.join(known)}{meant}")
     for name in plan.keys() & {"preset", "smoke"}:
         if resume:
             raise ValueError(f"a resumed run keeps its settings: leave {name} out")
         if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
             kind = type(what).__name__
             raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
-
-
-def _choose_settings(what: Any, seed: int, plan: dict[str, Any]) -> tuple[Config, dict[str, Any]]:
-    """Returns the settings and the whole plan of a new run."""
-    if isinstance(what, Parts):
-        return Config(game=what.game.name, seed=seed, parts=_IN_PYTHON), plan
-    if not isinstance(what, str | Game | Config):
+    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
+    if isinstance(what, Config):
+        config, base = what, Plan()
+        if smoke:
+            config, base = presets.smoke(what), Plan(**SMOKE)
+    elif isinstance(what, Parts):
+        config, base = Config(game=what.game.name, parts=_IN_PYTHON), Plan()
+    elif isinstance(what, Game):
+        name = f"{_IN_PYTHON}:{what.name}"
+        config, base = choose_settings(name, what, preset=preset, smoke=smoke)
+    elif isinstance(what, str):
+        config, base = choose_settings(what, preset=preset, smoke=smoke)
+    else:
         raise ValueError(
             f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
             "Config or Parts"
         )
-    custom = what if isinstance(what, Game) else None
-    if isinstance(what, Config):
-        config = what
-    else:
-        name = what if isinstance(what, str) else what.name
-        plan = {"preset": presets.name_for(name, custom), **plan}
-        config = dataclasses.replace(presets.get(plan["preset"]), game=name, seed=seed)
-    if plan.get("smoke"):
-        config, plan = presets.smoke(config), SMOKE | plan
-    if custom is not None:
-        config = presets.fit(config, custom)
-        config = dataclasses.replace(config, game=f"{_IN_PYTHON}:{custom.name}")
-    return config, plan
+    if not isinstance(what, Config):
+        config = dataclasses.replace(config, seed=seed)
+    return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
 
 def _read_settings(
     run_dir: pathlib.Path, what: Any, given: Config, changes: dict[str, Any]
-) -> tuple[Config, dict[str, Any]]:
+) -> tuple[Config, Plan]:
     """Returns the settings and the plan of a run to resume; checks that it is of the same game."""
-    config = runs.read_config(run_dir)
-    saved = dataclasses.asdict(runs.read_settings(run_dir / "plan.json", Plan))
+    config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
         known = f"{config.game}" if is_given else "a custom game or custom parts"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
     if not is_given and given.game != config.game:
         raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
-    return config, saved | changes
+    return config, dataclasses.replace(saved, **changes)
 
 
 @contextlib.contextmanager

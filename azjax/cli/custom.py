@@ -1,18 +1,24 @@
 """Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported; a note is printed if its file was edited since
-training. Code that only the run directory names is never run.
+Only code that the command line names is imported, never code that only the run directory names. A
+note is printed if the file was edited since training. A file can import the files next to it.
 """
 
 import dataclasses
 import functools
+import hashlib
+import importlib
+import importlib.util
 import pathlib
 import shlex
+import sys
+import traceback
 from typing import Annotated, Any
 
 from azjax import games, runs
 from azjax._commands import command
-from azjax.cli import console, functions
+from azjax._settings import did_you_mean
+from azjax.cli import console
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
@@ -22,6 +28,8 @@ from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.loading import is_pretrained, load, read_config
 from azjax.runs.player import Player
 from azjax.training.parts import Parts
+
+_WANTED = "give FILE.py:FUNCTION or package.module:FUNCTION"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +51,26 @@ NOTHING = Typed()
 Option = Annotated[Typed, Place.FLAT]  # Its fields are options of the program.
 
 
-def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
-    """Reads a run's settings, and checks that its custom game, network and parts were named.
+# Runs.
+
+
+def _recorded(config: Config) -> dict[str, str]:
+    """Returns the custom code of a run, by the option that names it."""
+    if config.parts:
+        return {"parts": config.parts}
+    recorded = {"game": config.game} if is_custom(config.game) else {}
+    if isinstance(config.network, CustomNetworkConfig):
+        recorded["network"] = config.network.source
+    return recorded
+
+
+def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config:
+    """Reads a run's settings, and checks that exactly its custom code was named.
+
+    Args:
+      run_dir: the run directory, or the name of a player that comes with azjax.
+      typed: what the command line names.
+      alone: whether a custom network must be that of this run, and not of another one in a match.
 
     Raises:
       ValueError: with the option to add, or the difference.
@@ -53,58 +79,34 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
     config = read_config(run_dir)
     if is_pretrained(run_dir):
         config = dataclasses.replace(config, network=Config().network)  # It needs no file.
-    if config.parts:
-        _check_named(run_dir, "parts", config.parts, typed.parts)
-    elif typed.parts is not None:
-        raise ValueError(f"{run_dir} was trained without custom parts: leave --parts out")
-    if is_custom(config.game):
-        _check_named(run_dir, "game", config.game, typed.game)
-    elif typed.game not in (None, config.game):
+    recorded = _recorded(config)
+    for option, saved in recorded.items():
+        spec, named = saved.partition("#")[0], getattr(typed, option)
+        if named is None or not is_custom(named):
+            raise ValueError(
+                f"{run_dir} has custom code, and azjax imports only code that you name: add "
+                f"--{option} {spec}, if you trust that file"
+            )
+        (place, _, given), name = named.partition(":"), spec.partition(":")[2]
+        if given != name:  # The file may have moved.
+            raise ValueError(
+                f"{run_dir} was trained with the function {name}, not with {given}: use "
+                f"--{option} {place}:{name}"
+            )
+    for option in ("parts", "network") if alone else ("parts",):
+        if option not in recorded and getattr(typed, option) is not None:
+            raise ValueError(f"{run_dir} was trained without --{option}: leave it out")
+    if "game" not in recorded and typed.game not in (None, config.game):
         raise ValueError(
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
-    if isinstance(config.network, CustomNetworkConfig):
-        _check_named(run_dir, "network", config.network.source, typed.network)
     return config
-
-
-def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
-    """Calls `check_run`; also raises a ValueError for a custom network that the run does not have.
-
-    A match between several runs may need a custom network for only one of them.
-    """
-    config = check_run(run_dir, typed)
-    if typed.network is not None and not isinstance(config.network, CustomNetworkConfig):
-        raise ValueError(f"{run_dir} was trained without a custom network: leave --network out")
-    return config
-
-
-def _check_named(run_dir: pathlib.Path, option: str, saved: str, named: str | None) -> None:
-    """Checks that a function of the same name was named; its file may have moved."""
-    spec = saved.partition("#")[0]
-    if named is None or not is_custom(named):
-        custom = "custom parts" if option == "parts" else f"a custom {option}"
-        raise ValueError(
-            f"{run_dir} has {custom}, and azjax imports only code that you name: add --{option} "
-            f"{spec}, if you trust that file"
-        )
-    (place, _, function), (_, _, name) = named.partition(":"), spec.partition(":")
-    if function != name:
-        raise ValueError(
-            f"{run_dir} was trained with the function {name}, not with {function}: use "
-            f"--{option} {place}:{name}"
-        )
 
 
 def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
     """Prints a note for each custom file that was edited since the run was trained."""
-    source = getattr(config.network, "source", "")
-    for saved, named in (
-        (config.parts, typed.parts),
-        (config.game if is_custom(config.game) else "", typed.game),
-        (source, typed.network),
-    ):
-        if saved and named and _digest(saved) != _digest(functions.identify(named)):
+    for option, saved in _recorded(config).items():
+        if (named := getattr(typed, option)) and _digest(saved) != _digest(identify(named)):
             _note_edited(run_dir.resolve(), named)
 
 
@@ -120,11 +122,7 @@ def _note_edited(run_dir: pathlib.Path, named: str) -> None:
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
-    """Adds the player that the command line names without an option.
-
-    Raises:
-      ValueError: if no player of this name comes with azjax, or a run is named as well.
-    """
+    """Adds the player that the command line names without an option; raises a ValueError."""
     if player is None:
         return typed
     if typed.run_dir is not None:
@@ -139,7 +137,7 @@ def choose_run(typed: Typed) -> Typed:
     """Adds the newest matching run in runs/, if there is one and the command line names no run."""
     for path in () if typed.run_dir else runs.find_runs():
         try:
-            check_only_run(path, typed)
+            check_run(path, typed)
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
         console.note(f"run: {path}, the newest (--run-dir names another)")
@@ -148,17 +146,13 @@ def choose_run(typed: Typed) -> Typed:
 
 
 def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
-    """Returns the options that name a run and its custom parts, one word each.
+    """Returns the options that name a run and its custom code, one word each.
 
     For custom code that `typed` does not name, they name the file that the run recorded.
     """
     words = ["--run-dir", str(run_dir)]
-    if config.parts:
-        return [*words, "--parts", typed.parts or config.parts.partition("#")[0]]
-    if is_custom(config.game):
-        words += ["--game", typed.game or config.game.partition("#")[0]]
-    if isinstance(config.network, CustomNetworkConfig):
-        words += ["--network", typed.network or config.network.source.partition("#")[0]]
+    for option, saved in _recorded(config).items():
+        words += [f"--{option}", getattr(typed, option) or saved.partition("#")[0]]
     return words
 
 
@@ -171,7 +165,7 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that the command line names, or of the newest.
 
     Raises:
-      ValueError: if no run matches, or as `load_player` does.
+      ValueError: if no run matches, or its custom code is not named.
       runs.CheckpointError: as `azjax.load` does.
     """
     run_dir = choose_run(typed).run_dir
@@ -181,19 +175,14 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
             f"runs/ has no trained player{of_game}: train one with "
             f"{command('azjax', 'train', *game)}, or name its folder with --run-dir"
         )
-    check_only_run(run_dir, typed)
+    check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
         return run_dir, load_player(run_dir, typed)
 
 
 def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = None) -> Player:
-    """Loads a run's player, as `azjax.load` does.
-
-    Raises:
-      ValueError: if the command line does not name the run's custom game, network or parts.
-      runs.CheckpointError: as `azjax.load` does.
-    """
-    config = check_run(run_dir, typed)
+    """Loads the player of a run, of which a match may have several; see `azjax.load`."""
+    config = check_run(run_dir, typed, alone=False)
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
     note_edited(run_dir, config, typed)
@@ -203,14 +192,21 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
 
 
 def make_parts(config: Config, typed: Typed) -> Parts:
-    """Builds the parts of a run, with the custom ones that the command line names.
-
-    Raises:
-      ValueError: if a file cannot be imported, or returns something else.
-    """
+    """Builds the parts of a run, with the custom ones that the command line names."""
     if typed.parts is not None:
         return find_parts(typed.parts)
     return configs.make_parts(config, *_make(config, typed))
+
+
+def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
+    """Returns the game of a run, and its network if that is custom."""
+    game = find_game(typed.game or config.game)
+    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
+        return game, None
+    return game, load_code(typed.network, Network, game)
+
+
+# Functions: `path/to/file.py:make` or `package.module:make`.
 
 
 def is_code(name: str) -> bool:
@@ -220,29 +216,86 @@ def is_code(name: str) -> bool:
 
 def identify(name: str) -> str:
     """Returns what the settings store: a name, or a function with the digest of its file."""
-    return functions.identify(name) if is_code(name) else name
+    if not is_code(name):
+        return name
+    path = _find(name.partition(":")[0])
+    return f"{name}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def find_parts(typed: str) -> Parts:
     """Returns custom parts; the same object for the same file."""
-    return _load(functions.identify(typed), Parts)
+    return _load_once(identify(typed), Parts)
 
 
 def find_game(typed: str) -> Game:
     """Returns a game by its name, or a custom one; the same object for the same file."""
-    return _load(functions.identify(typed), Game) if is_code(typed) else games.make(typed)
+    return _load_once(identify(typed), Game) if is_code(typed) else games.make(typed)
 
 
 @functools.cache
-def _load(identified: str, kind: type) -> Any:
-    return functions.load(identified.partition("#")[0], kind)
+def _load_once(identified: str, kind: type) -> Any:
+    return load_code(identified.partition("#")[0], kind)
 
 
-def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
-    """Returns the game of a run, and its network if that is custom."""
-    if typed.parts is not None:
-        return (parts := find_parts(typed.parts)).game, parts.network
-    game = find_game(typed.game or config.game)
-    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
-        return game, None
-    return game, functions.load(typed.network, Network, game)
+def load_code(spec: str, kind: type, *arguments: Any) -> Any:
+    """Imports and calls the function `PLACE:FUNCTION`, which must return a `kind`.
+
+    Raises:
+      ValueError: if it does not exist, fails, or returns something else.
+    """
+    place, _, name = spec.partition(":")
+    path = _find(place)
+    try:
+        module = _import(place, path.resolve())
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        meant = did_you_mean(name, vars(module))
+        raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
+    try:
+        made = function(*arguments)
+    except ValueError:  # An error of azjax, such as an invalid setting.
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:2]
+        where = "".join(f", from line {frame.lineno}" for frame in frames)
+        reason = f"{type(error).__name__}: {error}{where}"
+        raise ValueError(f"{spec} fails ({reason}): fix it first") from error
+    if not isinstance(made, kind):
+        wanted = f"return a {kind.__name__}, or name another function"
+        raise ValueError(f"{spec} returns {type(made).__name__}: {wanted}")
+    return made
+
+
+def _find(place: str) -> pathlib.Path:
+    """Returns the file of `path/to/file.py` or `package.module`."""
+    path = pathlib.Path(place)
+    if place in games.available():
+        raise ValueError(f"{place} has one size: leave the colon and what follows it out")
+    if not place.endswith(".py"):
+        try:
+            spec = importlib.util.find_spec(place)
+        except (ImportError, ValueError):
+            spec = None
+        path = pathlib.Path((spec and spec.origin) or "")
+    if not path.is_file():
+        others = (str(other) for other in path.parent.glob("*.py"))
+        meant = did_you_mean(place, others if place.endswith(".py") else games.available())
+        raise ValueError(f"{place or repr(place)} does not exist: {_WANTED}{meant}")
+    return path
+
+
+def _import(place: str, path: pathlib.Path) -> Any:
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    folder = str(path.parent)
+    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
+    importlib.invalidate_caches()  # The files next to it may be new.
+    name = f"azjax_custom_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    spec: Any = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Dataclasses look up their module there.
+    spec.loader.exec_module(module)
+    return module

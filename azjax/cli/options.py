@@ -10,9 +10,9 @@ from azjax._settings import list_changes
 from azjax.cli import custom
 from azjax.cli.parsing import Line, Place, choose_kinds, fill, read, spell
 from azjax.games.base import Game
-from azjax.runs import presets
-from azjax.runs.config import Config, CustomNetworkConfig
-from azjax.runs.plan import SMOKE, Plan
+from azjax.program import choose_settings
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
+from azjax.runs.plan import Plan
 
 _PROG = "azjax train"
 
@@ -57,34 +57,32 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
       ValueError: with one sentence, if an option is unknown or has an invalid value.
       runs.CheckpointError: if the run to resume cannot be used.
     """
-    words, given = read(arguments)
-    line = Line(words, {**given})
+    line = read(arguments)
+    given = tuple(line.options)
     # A run records these with the digest of their file.
-    named = {name: line.get(name) for name in ("game", "network", "parts")}
-    for name in named:
-        line.options.pop(name, None)
-    typed = custom.Typed(**named)
+    typed = custom.Typed(**{name: line.get(name) for name in ("game", "network", "parts")})
+    line = line._replace(
+        options={k: v for k, v in line.options.items() if k not in ("game", "network", "parts")}
+    )
     if "resume" in given and "run_dir" in given:
         options = _parse_resumed(line, typed, pathlib.Path(line.get("run_dir")))
         prepare(options)
     elif typed.game is not None and custom.is_code(typed.game):
         if not line.asks_for_help:
-            prepare(_parse_new(line, typed, tuple(given)))
-        options = _parse_new(line, typed, tuple(given), custom.find_game(typed.game))
+            prepare(_parse_new(line, typed, given))
+        options = _parse_new(line, typed, given, custom.find_game(typed.game))
     else:
-        options = _parse_new(line, typed, tuple(given))
+        options = _parse_new(line, typed, given)
         prepare(options)
+    config = options.config
     if typed.parts is not None and not options.resume:
-        name = custom.find_parts(typed.parts).game.name
-        options = dataclasses.replace(
-            options, config=dataclasses.replace(options.config, game=name)
-        )
-    return dataclasses.replace(options, typed=typed)
+        config = dataclasses.replace(config, game=custom.find_parts(typed.parts).game.name)
+    return dataclasses.replace(options, config=config, typed=typed)
 
 
 def _parse_resumed(line: Line, typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Parses the command line of a resumed run, which keeps its settings."""
-    config = custom.check_only_run(run_dir, typed)
+    config = custom.check_run(run_dir, typed)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     options = fill(saved, line, _PROG)
     fixed = ("preset", "smoke", "cpu_devices")
@@ -109,22 +107,19 @@ def _parse_new(
             raise ValueError(
                 f"--parts has its own {name}: leave --{name} out, or leave --parts out"
             )
-    name = typed.game or Config.game
-    is_unknown = custom.is_code(name) and game is None
-    preset = line.get("preset", "default" if is_unknown else presets.name_for(name, game))
-    config = presets.get(preset)
-    if typed.game is not None:
-        config = dataclasses.replace(config, game=custom.identify(name))
-    if typed.parts is not None:
-        config = dataclasses.replace(config, parts=custom.identify(typed.parts))
-    if typed.network is not None:
-        if "network.kind" in given:
-            raise ValueError("--network names a custom network: leave --network.kind out")
-        source = custom.identify(typed.network)
-        config = dataclasses.replace(config, network=CustomNetworkConfig(source=source))
-    config, plan = choose_kinds(config, line), Plan(preset=preset)
-    if "smoke" in given:
-        config, plan = presets.smoke(config), Plan(preset=preset, **SMOKE)
-    if game is not None:
-        config = presets.fit(config, game)
+    if typed.network is not None and "network.kind" in given:
+        raise ValueError("--network names a custom network: leave --network.kind out")
+
+    def change(config: Config) -> Config:
+        if typed.parts is not None:
+            config = dataclasses.replace(config, parts=custom.identify(typed.parts))
+        if typed.network is not None:
+            network = CustomNetworkConfig(source=custom.identify(typed.network))
+            config = dataclasses.replace(config, network=network)
+        return choose_kinds(config, line)
+
+    name = typed.game and custom.identify(typed.game)
+    is_unknown = name is not None and is_custom(name) and game is None
+    preset = line.get("preset", "default" if is_unknown else None)
+    config, plan = choose_settings(name, game, preset=preset, smoke="smoke" in given, change=change)
     return fill(Options(config, plan, given=given), line, _PROG)

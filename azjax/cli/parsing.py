@@ -13,13 +13,15 @@ import re
 import shutil
 import sys
 import textwrap
-import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from azjax._commands import command
 from azjax._settings import check_kind, checked, did_you_mean, field_docs, find_kinds
+
+_LITERAL: Any = Literal  # Of names that only the program has.
+_UNSHOWN = None, (), "", dataclasses.MISSING  # Defaults.
 
 
 class Place(enum.Enum):
@@ -49,14 +51,11 @@ class Line(NamedTuple):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Returns the word after an option; an option without one raises a ValueError."""
-        words = self.options.get(name, [default])
-        if not words:
-            raise ValueError(f"{spell(name)} has no value: add one, or leave it out")
-        return words[0]
+        return _first(spell(name), self.options.get(name, [default]))
 
 
 class Setting(NamedTuple):
-    """A field on the command line; the default is `MISSING` if a value must be given."""
+    """A field on the command line."""
 
     name: str  # Such as `network.kind`; empty for the positional one.
     path: tuple[str, ...]  # The fields that lead to it.
@@ -67,10 +66,21 @@ class Setting(NamedTuple):
 
 def parse(cls: Any, arguments: Sequence[str] | None, prog: str, description: str = "") -> Any:
     """Parses a command line, by default that of this process; see `fill`."""
-    return fill(cls, read(sys.argv[1:] if arguments is None else arguments), prog, description)
+    line = read(sys.argv[1:] if arguments is None else arguments)
+    return fill(defaults(cls), line, prog, description)
 
 
-def read(arguments: Sequence[str]) -> Line:
+def defaults(cls: Any) -> Any:
+    """Returns an instance with all defaults, unchecked; fields without one are `MISSING`."""
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        factory = field.default_factory
+        value = field.default if factory is dataclasses.MISSING else factory()
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def read(arguments: Iterable[str]) -> Line:
     """Finds the options of a command line; dashes and underscores in their names are the same."""
     line = Line([], {})
     words = line.words
@@ -93,7 +103,7 @@ def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
     """Returns a dataclass with the values of a command line.
 
     Args:
-      default: an instance with the default values, or the class.
+      default: an instance with the default values.
       line: the command line.
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
@@ -105,8 +115,7 @@ def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
     default = choose_kinds(default, line)
     settings = {setting.name: setting for setting in _list_settings(default)}
     if line.asks_for_help:
-        about = inspect.getdoc(_class_of(default)) or ""
-        _print_help(settings, prog, f"{about}\n\n{description}")
+        _print_help(settings, prog, f"{inspect.getdoc(type(default))}\n\n{description}")
         sys.exit(0)
     listed = f"{command(*prog.split(), '--help')} lists what is allowed"
     negated = {_negate(name): name for name in settings if settings[name].hint is bool}
@@ -124,9 +133,6 @@ def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
         values[settings[""].path], words = _take(settings[""], words)
     if words:
         raise ValueError(f"{words[0]!r} follows no option that takes it: {listed}")
-    for setting in settings.values():
-        if setting.default is dataclasses.MISSING and setting.path not in values:
-            raise ValueError(f"{spell(setting.path[-1])} is missing: add it")
     return _build(default, values)
 
 
@@ -135,35 +141,20 @@ def _negate(name: str) -> str:
     return f"{section}{dot}no_{field}"
 
 
+def _first(option: str, words: Sequence[Any]) -> Any:
+    if not words:
+        raise ValueError(f"{option} has no value: add one, or leave it out")
+    return words[0]
+
+
 # Dataclasses.
-
-
-_LITERAL: Any = Literal  # Of names that only the program has.
-
-
-def _class_of(default: Any) -> Any:
-    return default if isinstance(default, type) else type(default)
-
-
-def _bare(hint: Any) -> Any:
-    """Returns a type without its range and without None."""
-    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
-    is_optional = types.NoneType in typing.get_args(hint)
-    return _bare(typing.get_args(hint)[0]) if is_optional else hint
 
 
 def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, str]]:
     """Yields the name, type and default of each field, and the prefix of the fields within it."""
-    cls = _class_of(default)
-    hints = typing.get_type_hints(cls, include_extras=True)
-    for field in dataclasses.fields(cls):
-        hint, value = hints[field.name], field.default
-        if cls is not default:
-            value = getattr(default, field.name)
-        elif field.default_factory is not dataclasses.MISSING:
-            value = field.default_factory()
+    for name, hint in typing.get_type_hints(type(default), include_extras=True).items():
         is_flat = Place.FLAT in getattr(hint, "__metadata__", ())
-        yield field.name, hint, value, prefix if is_flat else f"{prefix}{field.name}."
+        yield name, hint, getattr(default, name), prefix if is_flat else f"{prefix}{name}."
 
 
 def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
@@ -172,9 +163,10 @@ def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
     Sections that already have the kind stay as they are.
     """
     changes = {}
-    for name, hint, value, inner in _read_fields(default, prefix):
-        if not dataclasses.is_dataclass(value):
+    for name, hint, old, inner in _read_fields(default, prefix):
+        if not dataclasses.is_dataclass(old):
             continue
+        value: Any = old
         if kinds := find_kinds(hint):
             given = [option for option in line.options if option.startswith(inner)]
             names = [option[len(inner) :].partition(".")[0].removeprefix("no_") for option in given]
@@ -182,25 +174,25 @@ def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
             chosen = line.get(inner + kinds.tag, current)
             check_kind(kinds, chosen, names, spell(inner))
             value = value if chosen == current else kinds.classes[chosen]()
-        changes[name] = choose_kinds(value, line, inner)
-    return default if isinstance(default, type) else dataclasses.replace(default, **changes)
+        value = choose_kinds(value, line, inner)
+        if value is not old:
+            changes[name] = value
+    return dataclasses.replace(default, **changes) if changes else default
 
 
 def _list_settings(default: Any, prefix: str = "", path: tuple[str, ...] = ()) -> Iterator[Setting]:
     """Lists the fields of a (nested) dataclass that are on the command line."""
     for name, hint, value, inner in _read_fields(default, prefix):
         places = getattr(hint, "__metadata__", ())
-        if Place.HIDDEN in places:
-            continue
-        if dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(value) and Place.HIDDEN not in places:
             kinds = find_kinds(hint)
             for setting in _list_settings(value, inner, (*path, name)):
                 if kinds and setting.name == inner + kinds.tag:
                     setting = setting._replace(hint=_LITERAL[*kinds.classes])
                 yield setting
-        else:
+        elif Place.HIDDEN not in places:
             option = "" if Place.POSITIONAL in places else prefix + name
-            yield Setting(option, (*path, name), hint, value, _class_of(default))
+            yield Setting(option, (*path, name), hint, value, type(default))
 
 
 def _build(default: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> Any:
@@ -210,35 +202,37 @@ def _build(default: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str,
         inner = (*path, name)
         is_section = dataclasses.is_dataclass(value)
         fields[name] = _build(value, values, inner) if is_section else values.get(inner, value)
-    return _class_of(default)(**fields)
+        if fields[name] is dataclasses.MISSING:
+            raise ValueError(f"{spell(name)} is missing: add it")
+    return type(default)(**fields)
 
 
 # Values.
 
 
+def _kind_of(hint: Any) -> tuple[Any, bool]:
+    """Returns the type of a value without its range and None, and whether there are several."""
+    several = False
+    while typing.get_origin(hint) not in (None, Literal):
+        several |= typing.get_origin(hint) is tuple
+        hint = typing.get_args(hint)[0]
+    return hint, several
+
+
 def _take(setting: Setting, words: Sequence[str]) -> tuple[Any, list[str]]:
     """Returns the value of a setting, checked, and the words after it."""
-    option, hint = spell(setting.name) if setting.name else setting.path[-1], _bare(setting.hint)
-    if hint is bool:
+    option = spell(setting.name) if setting.name else setting.path[-1]
+    kind, several = _kind_of(setting.hint)
+    if kind is bool:
         return True, [*words]
-    if typing.get_origin(hint) is tuple:
-        kind = _bare(typing.get_args(hint)[0])
-        value, rest = tuple(_convert(option, word, kind) for word in words), []
-    elif words:
-        value, rest = _convert(option, words[0], hint), [*words[1:]]
-    else:
-        raise ValueError(f"{option} has no value: add one, or leave it out")
-    return checked(option, value, setting.hint), rest
-
-
-def _convert(option: str, word: str, kind: Any) -> Any:
-    if kind not in (int, float, pathlib.Path):
-        return word
+    taken = words if several else [_first(option, words)]
     try:
-        return kind(word)
+        values = [kind(word) if kind in (int, float, pathlib.Path) else word for word in taken]
     except ValueError:
         number = "an integer" if kind is int else "a number"
-        raise ValueError(f"{option} is {word!r}: use {number}") from None
+        raise ValueError(f"{option} is {' '.join(taken)!r}: use {number}") from None
+    value = checked(option, values if several else values[0], setting.hint)
+    return value, [*words[len(taken) :]]
 
 
 # Help.
@@ -258,29 +252,23 @@ def _print_help(settings: Mapping[str, Setting], prog: str, about: str) -> None:
         head = f"{spell(setting.name) if setting.name else ''} {_describe_value(setting)}"
         lines += textwrap.wrap(head.strip(), width, initial_indent="  ", subsequent_indent=indent)
         text = field_docs(setting.owner).get(setting.path[-1], "")
-        words = setting.default if isinstance(setting.default, tuple) else (setting.default,)
-        is_shown = setting.default not in (None, (), "", dataclasses.MISSING)
-        if is_shown and setting.default is not False:
-            words = ("yes",) if setting.default is True else words
+        if setting.default is not False and setting.default not in _UNSHOWN:
+            default = "yes" if setting.default is True else setting.default
+            words = default if isinstance(default, tuple) else (default,)
             text += f" (default: {' '.join(map(str, words))})"
         lines += textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:
-        print(line.encode(encoding, "backslashreplace").decode(encoding))
+    print("\n".join(lines))
 
 
 def _describe_value(setting: Setting) -> str:
     """Writes what may follow an option: choices, or a word for a type."""
-    if setting.hint is bool:
+    kind, several = _kind_of(setting.hint)
+    if kind is bool:
         return f"or {spell(_negate(setting.name))}" if setting.default else ""
-    hint = _bare(setting.hint)
-    several = typing.get_origin(hint) is tuple
-    kind = _bare(typing.get_args(hint)[0]) if several else hint
-    if typing.get_origin(kind) is Literal:
+    if not setting.name:
+        value = f"[{setting.path[-1].upper().removesuffix('S')}]"
+    elif typing.get_origin(kind) is Literal:
         value = "{" + ",".join(typing.get_args(kind)) + "}"
     else:
         value = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}.get(kind, "TEXT")
-    if not setting.name:
-        value = setting.path[-1].upper().removesuffix("S")
-        value = value if setting.default is dataclasses.MISSING else f"[{value}]"
     return f"{value} ..." if several else value

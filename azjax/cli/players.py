@@ -58,7 +58,7 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
     typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
     if typed.run_dir is None and (shipped := typed.game or _FIRST) in pretrained.names():
         typed = dataclasses.replace(typed, run_dir=pathlib.Path(shipped))
-    of_run = custom.check_run(typed.run_dir, typed).game if typed.run_dir else _FIRST
+    of_run = custom.check_run(typed.run_dir, typed, alone=False).game if typed.run_dir else _FIRST
     name = typed.game or of_run
     game = custom.find_parts(typed.parts).game if typed.parts else custom.find_game(name)
     return dataclasses.replace(typed, game=name), game

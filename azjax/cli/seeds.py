@@ -13,9 +13,9 @@ import numpy as np
 from azjax._settings import Positive, Range
 from azjax.cli import console, custom
 from azjax.games import solver
+from azjax.program import choose_settings
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
-from azjax.runs import presets
 from azjax.runs.config import is_custom, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
 from azjax.viz.chart import line_chart, standalone
@@ -84,10 +84,8 @@ def _make_parts(options: Options) -> Parts:
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
     given = game if is_custom(options.game) else None
-    config = presets.get(options.preset or presets.name_for(options.game, given))
-    if options.smoke:
-        config = presets.smoke(config)
-    return make_parts(presets.fit(config, game) if given else config, game)
+    config, _ = choose_settings(options.game, given, preset=options.preset, smoke=options.smoke)
+    return make_parts(config, game)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:

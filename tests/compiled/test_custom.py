@@ -10,7 +10,7 @@ import pytest
 import guard
 import misere_pile
 from azjax import runs
-from azjax.cli import arena, custom, explain, functions, options, play, report, train, verify
+from azjax.cli import arena, custom, explain, options, play, report, train, verify
 from run_directories import make_run
 from trained import compiling_once
 
@@ -92,12 +92,12 @@ def test_programs_accept_custom_code(capfd):
 
 def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
     first = (
-        "error: run has a custom game, and azjax imports only code that you name: add --game "
+        "error: run has custom code, and azjax imports only code that you name: add --game "
         "pile.py:make, if you trust that file\n"
     )
     for program in PROGRAMS:
         with monkeypatch.context() as patch:
-            patch.setattr(functions, "_import", None)
+            patch.setattr(custom, "_import", None)
             assert refuses(program, [], capfd) == first
             assert refuses(program, BOTH[2:], capfd) == first
         assert "add --network net.py:make, if you trust that file" in refuses(program, GAME, capfd)

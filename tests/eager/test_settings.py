@@ -50,9 +50,8 @@ def test_every_number_has_bounds():
                 call = functools.partial(cls, **{field: value})
                 rows.append((call, re.compile(f"^{re.escape(f'{name} is {value}')}: use .*[0-9]")))
     for program in PROGRAMS:
-        for setting in parsing._list_settings(program.Options):
-            kind, option = parsing._bare(setting.hint), parsing.spell(setting.name)
-            kind = parsing._bare(typing.get_args(kind)[0]) if typing.get_args(kind) else kind
+        for setting in parsing._list_settings(parsing.defaults(program.Options)):
+            (kind, _), option = parsing._kind_of(setting.hint), parsing.spell(setting.name)
             for value in TOO_LARGE.get(kind, []):
                 words = [option, str(value)]
                 call = functools.partial(parsing.parse, program.Options, words, "program")
