@@ -10,14 +10,11 @@ from azjax import runs
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.drawing import check_folder, node
-from azjax.games.base import Game
-from azjax.games.solver import Solution
-from azjax.runs import checkpoint
 from azjax.runs.loading import read_config
 from azjax.runs.player import Player
-from azjax.viz import animation, atlas, loop, networks, page, report, summary
+from azjax.viz import animation, atlas, networks, page, report, summary
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
-from azjax.viz.positions import has_rules, position_text
+from azjax.viz.positions import has_rules
 
 _POSITIONS = {  # Positions of tic-tac-toe to start from.
     "Empty board": ".........",
@@ -33,7 +30,7 @@ _ROUNDED = 3  # Bytes per weight in large networks.
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a page about a player: a tour, games against it, and its search step by step."""
+    """Writes a page about a player: games against it, and its search step by step."""
 
     player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
@@ -58,28 +55,22 @@ def _write(
 ) -> pathlib.Path:
     is_run = player.name is None
     history = _snapshots(run_dir, player) if is_run and player.game.enumerable else None
-    live = is_live(player.game)
-    path, back = _live(run_dir, typed, player) if live else (_recorded(run_dir, player), [])
-    if is_run:
-        picture = history and animation.draw_animation(*history)
-        back += [summary.draw_parts(run_dir, player), *_loop(run_dir, player)]
-        back += [summary.summarize_run(run_dir, player, picture)]
-    else:
-        back += [summary.draw_parts(run_dir, player), summary.summarize_shipped(player)]
+    sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
+    if history:
+        sections.append(_atlas(player, *history))
+    picture = history and animation.draw_animation(*history)
+    about = summary.summarize_run(run_dir, player, picture) if is_run else None
     sections = [
-        summary.introduce(1, "Start the tour" if path[0].kind == "tour" else path[0].title, live),
-        *path,
-        *([_atlas(player, *history)] if history else []),
-        *back,
+        summary.introduce(is_live(player.game)),
+        *sections,
+        about or summary.summarize_shipped(player),
     ]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
     return page.write_page(out, title, sections)
 
 
-def _live(
-    run_dir: pathlib.Path, typed: custom.Typed, player: Player
-) -> tuple[list[page.Section], list[page.Section]]:
-    """Returns the sections that search in the page: the main ones, and those with details."""
+def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[page.Section]:
+    """Returns the sections that search in the page."""
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(game, quiet(search), packed)
@@ -87,91 +78,28 @@ def _live(
     data["explorer"] = {"algorithm": "puct"}
     if game.name == "tic_tac_toe":
         data["starts"] = [{"title": k, "position": v} for k, v in _POSITIONS.items()]
-    if game.is_small and (start := tour_start(game, solve(game))) is not None:
-        data["tour"] = start
     name = type(search).__name__
-    chosen = "" if name == "PUCT" else f"; this run was trained with {name}"
-    perfect = "; dots mark the moves that keep the result of perfect play" if game.is_small else ""
-
-    def section(kind: str, label: str, title: str, intro: str) -> page.Section:
-        return page.Section(title, intro, kind=kind, data=data, label=label)
-
-    explorer = section(
-        "explorer",
-        "Search",
-        "The search, step by step",
-        "The player looks ahead before each move. Press “next phase” to follow the search. The "
-        f"evaluator estimates new positions. PUCT is the search of AlphaZero{chosen}.",
-    )
-    compare = section(
-        "compare",
-        "Compare",
-        "Two searches, side by side",
-        "Both searches start from the same position, with different settings. The percentages are "
-        f"shares of the visits. A frame marks the move played{perfect}.",
-    )
-    tour = section(
-        "tour",
-        "Tour",
-        "A tour",
-        "The tour leads from random games to AlphaZero, question by question.",
-    )
-    play = section(
-        "play",
-        "Play",
-        "Play against the network",
-        "Choose your side, and click your moves.",
-    )
-    proof = section(
-        "proof",
-        "Proof",
-        "The proof, game by game",
-        "Can the network be beaten? All games against it are counted. Choose a reply to see the "
-        "games that remain.",
-    )
-    encoding = section(
-        "encoding",
-        "Network",
-        "The network's input and output",
-        "A network reads numbers, not boards. Click cells to set up a position.",
-    )
-    training = section(
-        "training",
-        "Training",
-        "One position during training",
-        "The table shows the network's policy and value for the position of this page after "
-        "several iterations. An iteration is one round of self-play and learning.",
-    )
-    path = [
-        *([tour] if "tour" in data else []),
-        *([play] if packed else []),
-        explorer,
-        *([proof] if packed and game.is_small else []),
+    trained = "" if name == "PUCT" else f"; this run was trained with {name}"
+    parts = [  # Kind, label, whether it is shown, title, introduction.
+        ("play", "Play", packed, "Play against the network",
+         "Choose your side, and click your moves."),
+        ("explorer", "Search", True, "The search, step by step",
+         "The player looks ahead before each move. Press “next phase” to follow the search. The "
+         f"evaluator estimates new positions. PUCT is the search of AlphaZero{trained}."),
+        ("proof", "Proof", packed and game.is_small, "The proof, game by game",
+         "Can the network be beaten? All games against it are counted. Choose a reply to see the "
+         "games that remain."),
+        ("encoding", "Network", has_rules(game), "The network's input and output",
+         "A network reads numbers, not boards. Click cells to set up a position."),
+        ("training", "Training", packed and player.name is None, "One position during training",
+         "The table shows the network's policy and value for the position of this page after "
+         "several iterations. An iteration is one round of self-play and learning."),
+    ]  # fmt: skip
+    return [
+        page.Section(title, intro, kind=kind, data=data, label=label)
+        for kind, label, shown, title, intro in parts
+        if shown
     ]
-    details = [
-        compare,
-        *([encoding] if has_rules(game) else []),
-        *([training] if packed and player.name is None else []),
-    ]
-    return path, details
-
-
-def tour_start(game: Game, solution: Solution) -> str | None:
-    """Chooses an early position for the tour, with many moves if possible.
-
-    It has at least three legal moves, of which exactly one keeps a win or a draw.
-
-    Returns:
-      Its text, as in `live_data`; None if the game has no such position.
-    """
-    moves = solution.legal.sum(axis=1)
-    fits = (solution.optimal.sum(axis=1) == 1) & (moves > 2) & (solution.values >= 0)
-    rows = np.flatnonzero(fits)
-    if not len(rows):
-        return None
-    ply = np.searchsorted(solution.layers, rows, side="right")
-    row = rows[np.lexsort((rows, -moves[rows], ply))[0]]
-    return position_text(game, solution, int(row))
 
 
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
@@ -267,20 +195,6 @@ def _atlas(
         data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
         label="All positions",
     )
-
-
-def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """Shows how the network learns from a game, if the run can be resumed."""
-    try:
-        data = loop.loop_data(run_dir, player)
-    except checkpoint.CheckpointError as error:
-        console.note(f"the page does not show how the player learned: {error}")
-        return []
-    intro = (
-        "This is one game of the network against itself, played as in training but from the start. "
-        "Choose a move, then press Next to see what the network learns from it."
-    )
-    return [page.Section("How it learned", intro, kind="loop", data=data, label="Learning")]
 
 
 main = console.make_main(explain, Options, "azjax explain", "the page was not written")

@@ -1,21 +1,21 @@
-"""Sections of the page that explains a player: an introduction, facts and diagrams."""
+"""Sections of the page that explains a player: an introduction and facts."""
 
 import json
+import math
 import pathlib
-from typing import Any
+
+import jax
 
 from azjax import runs
 from azjax._files import Path
 from azjax.drawing import Drawing, node
 from azjax.networks import MLPConfig, ResNetConfig
+from azjax.networks.base import Network
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
-from azjax.runs.loading import read_config
 from azjax.runs.player import Player
 from azjax.runs.pretrained import read_about
 from azjax.training import metrics
-from azjax.viz.architecture import count_parameters
-from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
 from azjax.viz.live import game_title
 from azjax.viz.page import Section
 
@@ -33,19 +33,12 @@ _RECORDED = (
 )
 
 
-def introduce(first: int | None, button: str = "Start the tour", is_live: bool = True) -> Section:
-    """Returns the first section of a page: what AlphaZero is, what the page is, and one button.
-
-    Args:
-      first: the number of the section that the button leads to; None for no button.
-      button: the text of the button.
-      is_live: whether searches run in the page; if not, it shows recorded ones.
-    """
-    look = {"class": "az-button az-primary", "href": f"#section-{first}"}
-    link = [] if first is None else [node("p", None, node("a", look, button))]
-    here = _LIVE if is_live else _RECORDED
-    texts = [node("p", {"class": "az-about"}, text) for text in (_LEAD, here)]
-    return Section("What this page is about", element=node("div", None, *texts, *link))
+def introduce(is_live: bool) -> Section:
+    """Returns the first section of a page; `is_live`: whether searches run in the page."""
+    texts = [
+        node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE if is_live else _RECORDED)
+    ]
+    return Section("What this page is about", element=node("div", None, *texts))
 
 
 def summarize_run(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
@@ -135,26 +128,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
     return f"{title}."
 
 
-def draw_parts(run_dir: Path, player: Player) -> Section:
-    """Draws the network, its input, and the training loop if its settings are known."""
-    config, network = read_config(run_dir), player.parts.network
-    planes = encoding_picture(player.game, network.encoding, sample_state(player.game))
-    drawn = {
-        "The network": network_picture(player.parts, config.network),
-        "The encoding": planes,
-    }
-    if player.name is None:
-        drawn = {"The loop": loop_picture(config)} | drawn
-    figures = [_figure(title, drawing) for title, drawing in drawn.items()]
-    intro = (
-        "Self-play stores positions in a buffer, each with the search's policy π and the outcome "
-        "z of the game. The network, with parameters θ, outputs a policy p and a value v. The "
-        "learner changes θ so that p moves towards π and v towards z. The improved network plays "
-        "the next games."
-    )
-    element = node("div", {"class": "az-diagrams"}, *figures)
-    return Section("The parts", intro, element=element, label="The parts")
-
-
-def _figure(title: str, drawing: Drawing) -> Any:
-    return node("figure", None, node("figcaption", None, title), drawing.element)
+def count_parameters(network: Network) -> int:
+    """Returns the number of parameters of a network."""
+    shapes = jax.eval_shape(network.init, jax.random.key(0))["params"]
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))

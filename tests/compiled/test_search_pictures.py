@@ -1,7 +1,5 @@
-"""Pictures of search trees, and the trace of a search: replayed, it is the search."""
+"""Pictures of searches and of their trees."""
 
-import dataclasses
-import functools
 import re
 from xml.etree import ElementTree
 
@@ -11,11 +9,9 @@ import pytest
 
 from azjax.games.base import init_batch
 from azjax.games.display import Display
-from azjax.search import PUCT, Gumbel, make_search
+from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator
-from azjax.viz import trace as trace_module
 from azjax.viz.pictures import draw_search
-from azjax.viz.trace import trace
 from azjax.viz.tree import BOARD, draw_tree
 from refusals import assert_refused
 from tables import AS_IN_TRAINING
@@ -34,78 +30,6 @@ def searched(tic_tac_toe, solution):
     run = jax.jit(search, static_argnums=4, compiler_options=AS_IN_TRAINING)
     keys = jax.random.split(jax.random.key(1), ROWS)
     return states, jax.device_get(run(None, keys, states, 0.0, True))
-
-
-@pytest.fixture(scope="module")
-def tree(searched):
-    return searched[1].tree
-
-
-@pytest.fixture(scope="module")
-def traces(tree):
-    """The histories; compiled like the searches, so that both round equally."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jax, "jit", functools.partial(jax.jit, compiler_options=AS_IN_TRAINING))
-        trace_module._compiled.cache_clear()
-        return [trace(CONFIG, tree, row) for row in range(ROWS)]
-
-
-# Traces.
-
-
-def test_replaying_the_trace_gives_the_visits_and_values_of_the_tree(tree, traces):
-    for row, traced in enumerate(traces):
-        visits = np.zeros(SIMULATIONS + 1, int)
-        values = traced.values.copy()
-        visits[0] = 1
-        for k, simulation in enumerate(traced.simulations):
-            assert simulation.new == (visits[simulation.leaf] == 0)
-            visits[simulation.leaf] += 1
-            assert simulation.value == traced.values[simulation.leaf]
-            np.testing.assert_array_equal(simulation.prior, traced.priors[simulation.leaf])
-            steps = (simulation.path, simulation.actions, simulation.backup)
-            for node, action, backup in zip(*steps, strict=True):
-                assert traced.history.terms.score[k, node].argmax() == action
-                # XLA multiplies and adds with one rounding.
-                total = np.float32(np.float64(values[node]) * visits[node] + np.float64(backup))
-                visits[node] += 1
-                values[node] = total / np.float32(visits[node])
-        nodes = traced.nodes
-        assert np.array_equal(visits[nodes], tree.node_visits[row, nodes])
-        assert np.array_equal(values[nodes], tree.node_values[row, nodes])
-        assert visits.sum() == tree.node_visits[row].sum()
-        assert np.array_equal(traced.history.node_values[-1], tree.node_values[row])
-        assert np.array_equal(traced.history.children_visits[-1], tree.children_visits[row])
-
-
-def test_backups_start_at_the_leaf_and_turn_their_sign_with_the_player(traces):
-    for traced in traces:
-        for simulation in traced.simulations:
-            leaf, mover = simulation.leaf, traced.states.player[simulation.path[-1]]
-            for_mover = -np.float32(simulation.value)
-            if traced.states.over[leaf]:
-                for_mover = traced.rewards[leaf]
-                assert simulation.value == 0 and for_mover in (0, 1)
-            signs = np.where(traced.states.player[list(simulation.path)] == mover, 1, -1)
-            assert np.array_equal(simulation.backup, signs * for_mover)
-            *path, last = (*simulation.path, leaf)
-            assert path[0] == 0 and traced.depths[last] == len(path)
-            edges = zip(path, (*path[1:], last), simulation.actions, strict=True)
-            for parent, child, action in edges:
-                assert (traced.parents[child], traced.actions[child]) == (parent, action)
-
-
-def test_trees_of_other_searches_are_refused(tree):
-    def trace_all(config):
-        return [trace(config, tree, row) for row in range(3)]  # Some trees are equal.
-
-    assert_refused(
-        (lambda: trace_all(Gumbel()), "a search by gumbel cannot be traced: search with PUCT()"),
-        (lambda: trace_all(dataclasses.replace(CONFIG, c_puct=0.01)), "belongs to other settings"),
-    )
-
-
-# Pictures.
 
 
 def texts(picture):
@@ -133,22 +57,26 @@ def test_a_picture_of_a_tree_shows_its_nodes_and_their_number(tic_tac_toe, searc
     assert f"the others have at most {visits[visits < 3].max()} visit" in often
 
 
-def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched, traces):
-    """Values are those of the player who moved there; widths of edges grow with visits."""
+def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched):
+    """Values are those of the player who moved there."""
+    tree = jax.tree.map(lambda leaf: leaf[0], searched[1].tree)
+    priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
+    shown = {}
     picture = draw_tree(tic_tac_toe, searched[1], max_nodes=500)
-    shown, terms = {}, traces[0].history.terms
     for group in ElementTree.fromstring(str(picture)).iter(SVG + "g"):
         if (title := group.findtext(SVG + "title")) and title.startswith("node "):
             numbers = [e.text for e in group.findall(SVG + "text")]
             shown[int(re.findall(r"node (\d+)", title)[0])] = dict(map(str.split, numbers))
-    assert shown.keys() == {*traces[0].nodes}
+    assert [*shown] == np.flatnonzero(tree.node_visits).tolist()
     for node, numbers in shown.items():
-        parent, action = traces[0].parents[node], traces[0].actions[node]
-        value = float(numbers["Q"].replace("\N{MINUS SIGN}", "-"))
+        edge = tree.parents[node], tree.action_from_parent[node]
         if node:
-            assert float(numbers["P"]) == pytest.approx(terms.prior[-1, parent, action], abs=0.006)
-            assert value == pytest.approx(terms.q[-1, parent, action], abs=0.0051)
-        assert int(numbers["N"]) == traces[0].history.node_visits[-1, node]
+            q = tree.children_rewards[edge] + tree.children_discounts[edge] * tree.node_values[node]
+            assert float(numbers["P"]) == pytest.approx(priors[edge], abs=0.006)
+            assert float(numbers["Q"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+                q, abs=0.0051
+            )
+        assert int(numbers["N"]) == tree.node_visits[node]
 
 
 def test_trees_and_searches_of_a_game_without_pictures_are_text(tic_tac_toe, searched):

@@ -6,7 +6,6 @@ import { COMPONENTS } from "../../azjax/viz/js/main.js";
 import { openGame } from "../../azjax/viz/js/games.js";
 import { openNetworks, opinionOf } from "../../azjax/viz/js/network.js";
 import { exactEvaluator } from "../../azjax/viz/js/evaluators.js";
-import { review, reviewByTable } from "../../azjax/viz/js/review.js";
 import { Place } from "../../azjax/viz/js/place.js";
 
 const SOLVED = solve("tic_tac_toe");
@@ -24,7 +23,6 @@ function mount(kind, data = DATA, change = {}) {
 
 const at = (text) => GAME.read(text);
 const texts = (root, query) => root.all(query).map((part) => part.textContent);
-const cellOf = (name) => "abc".indexOf(name[0]) + 3 * (Number(name[1]) - 1);
 const later = () => new Promise((done) => setTimeout(done, 1));
 
 test("the page's components share networks and tables", () => {
@@ -60,8 +58,8 @@ test("all games against the network are counted as if they were played one by on
   }
 });
 
-test("a game is played against the network, counted and reviewed by the table", async () => {
-  const { root, place } = mount("play");
+test("a game is played against the network, and counted", async () => {
+  const { root } = mount("play");
   root.press("play-O");
   assert.equal(root.dataset.you, "O");
   while (root.dataset.result === undefined) {
@@ -78,17 +76,6 @@ test("a game is played against the network, counted and reviewed by the table", 
   const [result, tally] = { null: ["draw", "drawn"], 0: ["loss", "lost"], 1: ["win", "won"] }[winner];
   assert.equal(root.dataset.result, result);
   assert.deepEqual(texts(root, `[data-tally='${tally}']`), ["1"]);
-  const rows = root.all("li[data-before]");
-  assert.equal(rows.length, 9 - root.dataset.board.replaceAll(/[XO]/g, "").length);
-  let position = GAME.init();
-  for (const [i, row] of rows.entries()) {
-    const values = [row.dataset.before, row.dataset.after].map(Number);
-    root.press(`look-${i}`);
-    assert.equal(place.get("board"), position.text);
-    const next = GAME.step(position, cellOf(/: (\w\d)\./.exec(row.textContent)[1]));
-    assert.deepEqual(values, [SOLVED.get(position.text).value, 0 - SOLVED.get(next.text).value]);
-    position = next;
-  }
   root.press("undo");
   assert.equal(root.dataset.result, undefined);
   assert.equal(at(root.dataset.board).player, 1);
@@ -172,89 +159,11 @@ test("stones are dropped into columns, and the topmost one is removed", () => {
   assert.equal(root.dataset.board, `${".".repeat(37)}XX...`.padEnd(42, ".").slice(0, 42));
 });
 
-test("two searches are compared with perfect play", () => {
-  const { root, place } = mount("compare");
-  place.set({ board: "X........" });
-  for (const panel of root.all(".az-compare-panel")) {
-    const said = panel.querySelector(".az-compare-said");
-    const [action, visits] = [Number(said.dataset.action), said.dataset.visits.split(",").map(Number)];
-    assert.equal(visits.reduce((sum, n) => sum + n, 0), 60);
-    assert.equal(GAME.legal(at("X........"))[visits.indexOf(Math.max(...visits))], action);
-    assert.match(said.textContent, action === 4 ? /This keeps the draw\./ : /A blunder: a draw becomes a loss\./);
-  }
-  const [, other] = root.all(".az-compare-panel");
-  other.enter("num_simulations", "0");
-  assert.equal(other.querySelector(".az-alert").textContent, "simulations is 0: use a whole number from 1 to 1000.");
-  other.enter("num_simulations", "9");
-  assert.equal(other.querySelector(".az-compare-said").dataset.visits.split(",").reduce((sum, n) => sum + Number(n), 0), 9);
-});
-
-test("the tour asks before it answers, and its answers are those of its searches", () => {
-  const { root, place } = mount("tour", DATA, { tour: "X........" });
-  const explored = mount("explorer");
-  const verdicts = [];
-  for (let step = 0; step < 10; step++) {
-    assert.equal(root.dataset.step, String(step));
-    assert.equal(root.all(".az-tour-right, .az-tour-said").length, 0);
-    root.press("tour-next");
-    assert.ok(root.all(".az-tour-right").length);
-    const words = root.querySelector(".az-tour-said").textContent;
-    const plays = /It plays (\w\d), with (\d+) of (\d+) visits, (which keeps|a blunder)/.exec(words);
-    const added = /^([+\u2212]?\d) for O: (X wins|O wins|draw)\./.exec(words);
-    if (added) assert.equal(root.querySelector(".az-tour-right").textContent, added[1]);
-    if (added) assert.equal(added[1], { "X wins": "\u22121", "O wins": "+1", draw: "0" }[added[2]]);
-    if (plays) {
-      explored.place.set({ t: undefined });
-      explored.place.read(place.text());
-      const status = explored.root.querySelector(".az-status").textContent;
-      assert.match(status, new RegExp(`${plays[1]} (has the most visits \\(${plays[2]} of ${plays[3]}\\)|is played)`));
-      const cell = cellOf(plays[1]);
-      assert.equal(SOLVED.get("X........").best.includes(cell), plays[4] === "which keeps");
-      verdicts.push(plays[4]);
-    }
-    root.press("tour-next");
-  }
-  assert.equal(verdicts[1], "which keeps"); // With 1,000 simulations.
-  assert.match(root.textContent, /You answered 0 of 10 questions correctly\./);
-  root.press("tour-again");
-  root.press("option-1");
-  assert.match(root.querySelector(".az-tour-said").textContent, /^Not quite. Only b2 keeps the draw\..* After b1, perfect play ends in a loss for O\./);
-  root.press("tour-next");
-  root.press("tour-back");
-  root.press("option-4");
-  assert.match(root.querySelector(".az-tour-said").textContent, /^Correct. Only b2/);
-});
-
-test("a review names the reader's first mistake, and what would have kept the value", () => {
-  const actions = [0, 1, 4, 2, 8]; // O's first reply loses.
-  const positions = actions.reduce((all, action) => [...all, GAME.step(all.at(-1), action)], [GAME.init()]);
-  const moves = reviewByTable(GAME, positions, actions);
-  moves.forEach(({ position, before, after, better }, i) => {
-    assert.deepEqual([before, after + 0], [SOLVED.get(position.text).value, 0 - SOLVED.get(positions[i + 1].text).value]);
-    assert.deepEqual(better, after < before ? SOLVED.get(position.text).best : []);
-  });
-  const words = (you) => review(GAME, moves, you, undefined, () => {}).querySelector(".az-review-sum").textContent;
-  assert.equal(words(1), "Your first mistake was b1, move 2 of the game. It turned a draw into a loss; b2 would have kept the draw.");
-  assert.equal(words(0), "You made no mistake, but the network did.");
-  const searched = moves.map((move) => ({ ...move, before: 0.5, after: 0.1 }));
-  const largest = { ...searched[3], after: -0.4, better: [3] };
-  const said = review(GAME, [...searched.slice(0, 3), largest, searched[4]], 1, { simulations: 9, iteration: 1 }, () => {});
-  assert.match(said.textContent, /Your largest mistake was c1, move 4 of the game: the value fell from \+0\.50 to \u22120\.40; the search plays a2\./);
-});
-
-test("the exact evaluator prefers moves that keep the value, and a wrong answer stays wrong", () => {
+test("the exact evaluator prefers moves that keep the value", () => {
   const evaluate = exactEvaluator(GAME);
   for (const { position, value, best } of [...SOLVED.values()].filter((entry) => !entry.position.over).slice(0, 500)) {
     const found = evaluate(position);
     assert.equal(found.value, value);
     assert.deepEqual(found.logits.flatMap((logit, action) => (logit === 0 ? [action] : [])), best);
   }
-  const { root } = mount("tour", DATA, { tour: "X........" });
-  for (const option of ["option-1", "option-4"]) {
-    root.press(option);
-    root.press("tour-next");
-    root.press("tour-back");
-  }
-  for (let i = 0; i < 20; i++) root.press("tour-next");
-  assert.match(root.textContent, /You answered 0 of 10/); // The first answer counts.
 });

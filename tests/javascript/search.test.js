@@ -5,7 +5,6 @@ import { EVALUATORS } from "../../azjax/viz/js/evaluators.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { playout } from "../../azjax/viz/js/playout.js";
 import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/random.js";
-import { reviewBySearch } from "../../azjax/viz/js/review.js";
 import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
 
 const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0.25, dirichlet_alpha: 0.3 };
@@ -150,15 +149,4 @@ test("the previous search is shown until a long one is done, and only the last c
   assert.ok(bench.play(3) && !bench.play(9));
   bench.undo();
   assert.equal(bench.position.text, ".".repeat(42));
-});
-
-test("a finished game is reviewed by searches, whose values are for the mover", async () => {
-  const actions = [0, 1, 0, 1, 6, 1, 6, 1]; // X overlooks O's row of four.
-  const positions = actions.reduce((all, action) => [...all, four.step(all.at(-1), action)], [four.init()]);
-  const settings = { ...PUCT, num_simulations: 60, add_noise: false, seed: 0 };
-  const search = (position) => new Search(four, position, EVALUATORS.uniform(four), settings, { waits: true });
-  const moves = await new Promise((done) => reviewBySearch(four, positions, actions, { search, wait: () => {}, done }));
-  assert.equal(moves.at(-1).after, 1);
-  assert.ok(moves.slice(1).every(({ before }, i) => before === -moves[i].after));
-  assert.deepEqual(moves[6].better, [1]); // X had to play there.
 });

@@ -92,9 +92,6 @@ def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, v
             "document.querySelector('[data-kind=play]').dataset.board.includes('O')"
         )
         assert game.evaluate("e => e === document.activeElement")
-        lesson = component(page, "loop")
-        lesson.locator("[data-button=step-position]").press("ArrowRight")
-        assert page.evaluate("document.activeElement.dataset.focus") == "step-search"
 
 
 def test_the_page_works_in_firefox(firefox, exported, visits):
@@ -122,11 +119,9 @@ def test_the_page_works_in_firefox(firefox, exported, visits):
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_the_page_is_legible_and_accessible(browser, exported, barriers, width, scheme):
     with opened(browser, exported, width, color_scheme=scheme) as page:
-        press(component(page, "tour"), "option-1")
         press(component(page, "training"), "blunder")
         press(component(page, "play"), "thoughts")
         press(component(page, "play"), "truth")
-        press(component(page, "loop"), "step-loss")
         check_fits(page, width)
         assert barriers(page) == []
         component(page, "explorer").locator("[data-setting=evaluator]").select_option("rollout")
@@ -192,18 +187,12 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(page):
 
 
 def test_motion_stops_where_it_is_reduced(page):
-    press(component(page, "loop"), "step-after")
     root = component(page, "explorer")
     root.locator("[data-setting=evaluator]").select_option("rollout")
     go(root, 2)
-    for query, name in (
-        ("[data-column='p after'] .az-loop-bar", "az-loop-grow"),
-        (".az-explorer .az-playout li:last-child", "az-appear"),
-    ):
-        part = page.locator(query).first
-        page.emulate_media(reduced_motion="reduce")
-        assert part.evaluate("e => getComputedStyle(e).animationName") == "none"
-        page.emulate_media(reduced_motion="no-preference")
+    part = page.locator(".az-explorer .az-playout li:last-child").first
+    for motion, name in (("reduce", "none"), ("no-preference", "az-appear")):
+        page.emulate_media(reduced_motion=motion)
         assert part.evaluate("e => getComputedStyle(e).animationName") == name
 
 
@@ -297,7 +286,7 @@ def kinds_of(page):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_page_of_connect_four_searches_and_reviews_a_game(browser, tmp_path, width):
+def test_a_page_of_connect_four_searches_and_plays(browser, tmp_path, width):
     config = dataclasses.replace(SMOKE, game="connect_four", network=MLPConfig())
     run_dir, path = make_run(tmp_path / "run", config, iterations=(0, 2)), tmp_path / "page.html"
     assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
@@ -307,7 +296,7 @@ def test_a_page_of_connect_four_searches_and_reviews_a_game(browser, tmp_path, w
     assert data["networks"][1] == pack_player(azjax.load(run_dir)) and "positions" not in data
     address = "#algorithm=gumbel&num_simulations=200&t=600"
     with opened(browser, path, width, address=address) as page:
-        assert kinds_of(page) == ["play", "explorer", "compare", "encoding", "training", "loop"]
+        assert kinds_of(page) == ["play", "explorer", "encoding", "training"]
         root = component(page, "explorer")
         page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
         assert at(root) == 600
@@ -324,10 +313,6 @@ def test_a_page_of_connect_four_searches_and_reviews_a_game(browser, tmp_path, w
                 "([e, full]) => e.dataset.result || e.dataset.board.split('.').length < full",
                 arg=[game.element_handle(), board.count(".")],
             )
-        game.locator(".az-review li").first.wait_for()
-        stones = 42 - game.get_attribute("data-board").count(".")
-        assert game.locator(".az-review li").count() == stones
-        assert "The values come from searches of 100 simulations" in game.inner_text()
 
 
 def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_path):
@@ -339,9 +324,7 @@ def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_
     options = ["--run-dir", str(run_dir), "--game", name, "--out", str(path)]
     assert explain.main(options) == 0 and path.stat().st_size < 2.5e6
     with opened(browser, path) as page:
-        assert [kind for kind in kinds_of(page) if kind != "loop"] == [
-            *("tour", "play", "explorer", "proof", "compare", "training")
-        ]
+        assert kinds_of(page) == ["play", "explorer", "proof", "training"]
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -354,20 +337,16 @@ def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_
                 "|| e.querySelector('[data-move]:not([aria-disabled])'))",
                 arg=[played.element_handle(), before],
             )
-        assert played.locator(".az-review li").count() == 12
         component(page, "explorer").locator(".az-start [data-move='0']").click()
         row = str(solution.children[0, 0])
         assert component(page, "training").get_attribute("data-board") == row
-        for _ in range(20):
-            press(component(page, "tour"), "tour-next")
-        assert "You answered 0 of 10 questions" in component(page, "tour").inner_text()
 
 
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("tic_tac_toe", ["tour", "play", "explorer", "proof", "compare", "encoding"]),
-        ("connect_four", ["play", "explorer", "compare", "encoding"]),
+        ("tic_tac_toe", ["play", "explorer", "proof", "encoding"]),
+        ("connect_four", ["play", "explorer", "encoding"]),
     ],
 )
 def test_a_player_that_comes_with_azjax_is_explained(name, parts, tmp_path, browser):
@@ -395,7 +374,6 @@ def test_a_page_holds_the_networks_of_its_run(run_dir, exported):
     best = {title: np.flatnonzero(solved.optimal[row]).tolist() for title, row in rows.items()}
     assert best["O answers a corner"] == [4] and best["O must block"] == [2]
     assert 2 in best["X can win in one move"] and best["O between two corners"] == [1, 3, 5, 7]
-    assert data["tour"] == "X........"
 
 
 def test_a_network_or_a_file_that_is_no_use_is_left_out_or_rejected(

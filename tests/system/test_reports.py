@@ -2,15 +2,12 @@
 
 import contextlib
 import dataclasses
-import json
 import re
-import shutil
 
 import pytest
 
 import azjax
 import misere_pile
-from azjax import runs
 from azjax.cli import report
 from azjax.runs import presets
 from azjax.viz.report import write_report
@@ -113,24 +110,3 @@ def test_a_game_without_ground_truth_has_matches(tmp_path):
         games = int(won) + int(lost)
         assert games and drawn == "0" and float(share) == round(100 * int(won) / games)
     assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # The networks are equal.
-
-
-def test_the_lessons_of_a_page_are_of_the_start_and_of_the_newest_network(run, tmp_path):
-    """A run that cannot be resumed has none."""
-    from azjax.viz.loop import loop_data
-
-    data = json.loads(json.dumps(loop_data(run, azjax.load(run))))
-    assert (data["game"], [each["iteration"] for each in data["lessons"]]) == (
-        "tic_tac_toe",
-        [0, 8],
-    )
-    assert data["settings"].keys() == {"search", "selfplay", "targets", "learner"}
-    first, last = data["lessons"]
-    config = runs.read_config(run)
-    assert (first["made"], last["made"]) == (0, 8 * config.learner.steps)
-    assert first["moves"] != last["moves"]
-    copy = shutil.copytree(run, tmp_path / "run")
-    for path in runs.checkpoints(copy).glob("*/state"):
-        shutil.rmtree(path)
-    with pytest.raises(runs.CheckpointError):
-        loop_data(copy, azjax.load(copy))

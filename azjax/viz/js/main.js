@@ -2,18 +2,15 @@
 
 import { h, replace } from "./dom.js";
 import { atlas } from "./atlas.js";
-import { compare } from "./compare.js";
 import { encoding } from "./encoding.js";
-import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
-import { tour } from "./tour.js";
 import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
 /** The components of pages by their names; a page may add some. */
-export const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, tour, training };
+export const COMPONENTS = { atlas, encoding, explorer, play, proof, training };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -3,13 +3,11 @@ import { valueBar } from "./encoding.js";
 import { openGame } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
 import { picture } from "./picture.js";
-import { review, reviewBySearch, reviewByTable } from "./review.js";
 import { advanceInSlices, Search } from "./search.js";
 import { playerName, sentence } from "./words.js";
 
 const PAUSE = 150; // Milliseconds before the network's move appears, so that it is noticed.
 const SIMULATIONS = [0, 32, 200]; // Before each of its moves; 0 is the network alone.
-const REVIEWED = 100; // Simulations per move of a review without a table.
 
 /** A game against the network, which can show its policy and the value under perfect play. */
 export function play(root, data, place) {
@@ -40,10 +38,9 @@ export class Match {
     this.controls = h("div.az-play-bar");
     this.status = h("p.az-play-status", { role: "status", "aria-live": "polite" });
     this.insight = h("div.az-play-insight");
-    this.review = h("div");
     this.tally = h("dl.az-tally", { "aria-label": "games so far" });
     const naming = parts.game.naming && h("p.az-hint", parts.game.naming);
-    const right = h("div", this.status, naming, this.tally, this.insight, this.more, this.review);
+    const right = h("div", this.status, naming, this.tally, this.insight, this.more);
     replace(root, this.controls, h("div.az-columns", this.board, right));
     this.#begin(this.you);
     this.place.follow(() => this.#drawControls());
@@ -74,8 +71,7 @@ export class Match {
     if (over && !this.counted) this.counts[this.#result()] += 1;
     this.counted ||= over;
     this.#draw();
-    if (over) return this.#review();
-    if (player === this.you) return;
+    if (over || player === this.you) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const timer = setTimeout(() => this.#answer(), still ? 0 : PAUSE);
     this.#wait(() => clearTimeout(timer));
@@ -152,20 +148,6 @@ export class Match {
     return winner === this.you ? "won" : "lost";
   }
 
-  /** Reviews the finished game by the table or, without one, by searches. */
-  #review() {
-    const { game, network } = this;
-    const positions = [...this.history.map(({ position }) => position), this.position];
-    const actions = this.moves.map(({ action }) => action);
-    const goTo = (text) => this.place.set({ board: text });
-    const show = (moves, searches) => replace(this.review, review(game, moves, this.you, searches, goTo));
-    if (game.table) return show(reviewByTable(game, positions, actions));
-    const searches = { simulations: REVIEWED, iteration: network.iteration };
-    replace(this.review, h("p.az-hint", { role: "status" }, "Reviewing the moves\u2026"));
-    const search = (position) => this.#search(position, REVIEWED);
-    reviewBySearch(game, positions, actions, { search, wait: (stop) => this.#wait(stop), done: (moves) => show(moves, searches) });
-  }
-
   #draw() {
     const { over } = this.position;
     const names = { won: "win", drawn: "draw", lost: "loss" };
@@ -178,7 +160,6 @@ export class Match {
     const words = this.#words(over);
     if (this.status.textContent !== words) this.status.textContent = words;
     this.#drawInsight(over);
-    if (!over) replace(this.review);
     replace(
       this.tally,
       Object.entries(this.counts).map(([name, n]) =>
