@@ -43,11 +43,7 @@ test("every dot has the color of the network's move, iteration by iteration", ()
   assert.deepEqual(looks(), ["ok", "half", "over"]);
   assert.match(root.textContent, /Iteration 1: 3 blunders in 5 positions \(1 of 3 dots\)/);
   assert.equal(place.get("iteration"), "1");
-  root.querySelector("select").fire("change", {}, "error");
-  assert.deepEqual(looks(), ["error", "error", "over"]);
-  assert.equal(root.querySelector("[data-index='1']").getAttribute("fill-opacity"), "0.55");
   place.set({ iteration: "9" });
-  assert.equal(root.querySelector("[data-index='1']").getAttribute("fill-opacity"), "0.33");
 });
 
 test("a dot shows its position, the network's output and perfect play", () => {

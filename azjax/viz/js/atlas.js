@@ -24,7 +24,6 @@ export function atlas(root, data, place) {
 class AtlasView {
   #frame = 0;
   #selected = 0;
-  #mode = "move";
   #timer = null;
 
   constructor(data, place) {
@@ -50,7 +49,7 @@ class AtlasView {
     this.element = h(
       "div.az-atlas",
       { style: { "--az-shape": width / height } },
-      h("div.az-atlas-controls", this.button, this.slider, this.#modes()),
+      h("div.az-atlas-controls", this.button, this.slider),
       this.counts,
       h("div.az-atlas-body", h("div.az-atlas-map", drawn, this.legend), this.detail),
     );
@@ -65,7 +64,7 @@ class AtlasView {
     this.slider.setAttribute("aria-valuetext", `iteration ${frame.iteration}`);
     this.counts.textContent = atlasCounts(this.atlas, frame);
     this.dots.forEach((dot, i) => this.#paint(dot, i, frame));
-    replace(this.legend, atlasLegend(this.#mode, this.atlas.isMerged));
+    replace(this.legend, atlasLegend(this.atlas.isMerged));
     this.#describe();
   }
 
@@ -137,27 +136,12 @@ class AtlasView {
     return svg("text.az-atlas-ply", { x: 12, y }, String(moves), svg("title", `moves made: ${moves}`));
   }
 
-  #modes() {
-    const choose = (event) => {
-      this.#mode = event.target.value;
-      this.show(this.#frame);
-    };
-    const options = [
-      h("option", { value: "move" }, "the network's move"),
-      h("option", { value: "error" }, "the error of its value"),
-    ];
-    return h("label.az-atlas-mode", "color by ", h("select", { on: { change: choose } }, options));
-  }
-
   #paint(dot, index, frame) {
     const over = this.atlas.members[index] === 0;
     const share = over ? 0 : frame.wrong[index] / this.atlas.members[index];
-    const byMove = this.#mode === "move";
-    const look = over ? "over" : !byMove ? "error" : share === 0 ? "ok" : share < 0.5 ? "some" : share < 1 ? "half" : "all";
+    const look = over ? "over" : share === 0 ? "ok" : share < 0.5 ? "some" : share < 1 ? "half" : "all";
     dot.setAttribute("class", `az-atlas-dot az-atlas-${look}`);
-    dot.setAttribute("r", byMove && share > 0 ? 4.4 : 3.3);
-    if (look === "error") dot.setAttribute("fill-opacity", (0.1 + 0.9 * Math.min(frame.error[index] / 100, 1)).toFixed(2));
-    else dot.removeAttribute("fill-opacity");
+    dot.setAttribute("r", share > 0 ? 4.4 : 3.3);
   }
 
   #name() {
@@ -274,21 +258,16 @@ function atlasNeighbor({ x, y }, from, [dx, dy]) {
   return best;
 }
 
-function atlasLegend(mode, isMerged) {
+function atlasLegend(isMerged) {
   const dot = (look) => {
     const shape = svg("circle", { class: `az-atlas-dot az-atlas-${look}`, cx: 6, cy: 6, r: 4.4 });
     return svg("svg.az-atlas-swatch", { viewBox: "0 0 12 12", width: 12, height: 12 }, shape);
   };
   const entry = (looks, words) => h("span.az-atlas-entry", looks.map(dot), " ", words);
-  const over = entry(["over"], "game over");
-  if (mode === "error") {
-    const scale = h("span.az-atlas-scale");
-    return [h("span.az-atlas-entry", `${isMerged ? "mean " : ""}|value − exact value|: 0 `, scale, " 1 or more"), over];
-  }
   return [
     entry(["ok"], "optimal"),
     isMerged ? entry(["some", "half", "all"], "blunder in some, at least half, or all of the symmetric positions") : entry(["all"], "blunder"),
-    over,
+    entry(["over"], "game over"),
   ];
 }
 

@@ -40,11 +40,6 @@ export function edgePath(from, { kind, x, y }) {
   return `M${from.x} ${top}C${from.x} ${middle} ${x} ${middle} ${x} ${end}${down}`;
 }
 
-/** The rectangle of a place with its label. */
-export function rectangleOf({ x, y, width, height }) {
-  return { left: x - width / 2, top: y - LABEL, width, height: height + LABEL };
-}
-
 /** Writes the numbers of a node after `known` simulations. */
 export function writeCard(search, item, id, known) {
   const arrival = search.arrival(id, known);

@@ -13,7 +13,6 @@ const KEYS = [
   ["1, 5", "run one or five simulations"],
   ["Shift + N", "run the number in the box"],
   ["R", "back to the start"],
-  ["+, \u2212, 0", "zoom in, zoom out, fit"],
   ["arrow keys in the tree", "move from node to node; Enter selects"],
   ["?", "show or hide this list"],
 ];
@@ -288,10 +287,6 @@ class Explorer {
       5: () => this.run(5),
       N: this.runMany,
       r: () => this.go(0),
-      "+": () => this.tree.camera.zoom(1.25),
-      "=": () => this.tree.camera.zoom(1.25),
-      "-": () => this.tree.camera.zoom(0.8),
-      0: () => this.tree.fit(),
       "?": () => this.help.toggleAttribute("open"),
     };
     return Object.hasOwn(actions, key) ? actions[key] : null;

@@ -1,11 +1,14 @@
-import { Camera, PADDING } from "./camera.js";
-import { edgePath, labelText, makeItem, rectangleOf, writeCard, writeFold } from "./cards.js";
+import { edgePath, labelText, makeItem, writeCard, writeFold } from "./cards.js";
 import { focusedIn, h, pushButton, svg } from "./dom.js";
 import { layout } from "./layout.js";
 import { playedMove } from "./words.js";
 
+const PADDING = 10; // Pixels around the tree.
+const SCALES = [0.86, 1.2]; // The smallest letters, 10.5 pixels, stay above 9 pixels.
+const FALLBACK = { width: 800, height: 480 }; // For a hidden picture, which has no size.
+
 /**
- * The picture of a search's tree, which can be zoomed, dragged and explored by keys.
+ * The picture of a search's tree, which can be explored by keys.
  *
  * Elements are kept from one moment to the next, so that a step is fast and CSS can animate it.
  * Nodes that do not fit are folded; a click opens them.
@@ -23,9 +26,11 @@ export class TreeView {
     this.#onSelect = onSelect;
     const label = "search tree: arrow keys move through it, Enter selects or opens";
     this.picture = svg("svg.az-tree", { role: "tree", "aria-label": label }, this.#stage);
-    const bar = h("div.az-tree-bar", control, this.#buttons());
+    const title = "hide again what was opened";
+    const fit = pushButton("fit", "fit", () => this.#fit(), { class: "az-button az-small", "aria-label": title, title });
+    const bar = h("div.az-tree-bar", control, fit);
     this.element = h("div.az-tree-box", bar, this.picture);
-    this.camera = new Camera(this.picture, this.#stage, () => this.#arrange());
+    new ResizeObserver(() => this.#arrange()).observe(this.picture);
     this.picture.addEventListener("click", (event) => this.#click(event));
     this.picture.addEventListener("keydown", (event) => this.#key(event));
   }
@@ -33,27 +38,13 @@ export class TreeView {
   /** Draws a moment of a search. */
   show(search, moment, selected) {
     if (search !== this.search) this.#clear();
-    const isStep = moment.t !== this.moment?.t;
     Object.assign(this, { search, moment, selected });
-    this.#arrange(isStep);
+    this.#arrange();
   }
 
-  /** Reverts everything that the reader opened, moved or enlarged. */
-  fit() {
+  #fit() {
     this.#wanted = [];
-    this.camera.fit();
-  }
-
-  #buttons() {
-    const small = (text, label, name, click) =>
-      pushButton(text, name, click, { class: "az-button az-small", "aria-label": label, title: label });
-    return h(
-      "div.az-zoom",
-      { role: "group", "aria-label": "zoom" },
-      small("+", "zoom in", "zoom-in", () => this.camera.zoom(1.25)),
-      small("\u2212", "zoom out", "zoom-out", () => this.camera.zoom(0.8)),
-      small("fit", "fit the tree into the picture", "fit", () => this.fit()),
-    );
+    this.#arrange();
   }
 
   #clear() {
@@ -61,14 +52,14 @@ export class TreeView {
     this.#edges.replaceChildren();
     this.#nodes.replaceChildren();
     this.#wanted = [];
-    this.search = null;
-    this.camera.fit();
   }
 
-  #arrange(isStep = false) {
+  #arrange() {
     if (!this.search) return;
     const { search, moment } = this;
-    const { room } = this.camera;
+    const { clientWidth, clientHeight } = this.picture;
+    const { width, height } = clientWidth ? { width: clientWidth, height: clientHeight } : FALLBACK;
+    const room = { width: width - 2 * PADDING, height: height - 2 * PADDING };
     const { places, extent, least } = layout(search, moment, room, this.#wanted, this.selected);
     const drawn = places.filter((place) => this.#exists(place));
     this.picture.style.setProperty("min-height", `${least + 2 * PADDING}px`);
@@ -78,8 +69,10 @@ export class TreeView {
     }
     for (const place of drawn) this.#draw(place);
     this.#mark();
-    const path = isStep ? drawn.filter(({ kind, id }) => kind === "node" && this.#onPath(id)) : [];
-    this.camera.aim(extent, rectangleOf(places[0]), path.map(rectangleOf));
+    const whole = Math.min(room.width / extent.width, room.height / extent.height);
+    const scale = Math.min(Math.max(whole, SCALES[0]), SCALES[1]);
+    const [x, y] = [(width - scale * extent.width) / 2 - scale * extent.left, PADDING - scale * extent.top];
+    this.#stage.style.setProperty("transform", `translate(${x}px, ${y}px) scale(${scale})`);
   }
 
   /** Whether a part is visible at this moment; the layout is that of the whole simulation. */
@@ -134,11 +127,6 @@ export class TreeView {
     item.edge?.style.setProperty("--az-width", `${(1 + 3 * Math.sqrt(visits / root)).toFixed(2)}px`);
   }
 
-  #onPath(id) {
-    const { step } = this.moment;
-    return id === 0 || Boolean(step) && (step.path.includes(id) || step.leaf === id);
-  }
-
   #mark() {
     const { search, moment } = this;
     const { phase, step } = moment;
@@ -174,7 +162,7 @@ export class TreeView {
 
   #click(event) {
     const target = event.target.closest("[data-key]");
-    if (target && !this.camera.dragged) this.#choose(target.getAttribute("data-key"));
+    if (target) this.#choose(target.getAttribute("data-key"));
   }
 
   /** Selects a node, or opens a fold. */
@@ -218,7 +206,6 @@ export class TreeView {
     from.setAttribute("tabindex", -1);
     this.#items.get(next).group.setAttribute("tabindex", 0);
     this.#focus(next);
-    this.camera.reveal(rectangleOf(this.places.get(next)));
   }
 
   /** The neighbor in an arrow's direction: null at an edge of the tree, undefined for other keys. */
