@@ -4,7 +4,6 @@ import json
 from typing import Any
 from xml.etree.ElementTree import Element
 
-import jax
 import numpy as np
 
 from azjax import games
@@ -72,13 +71,6 @@ def position_table(game: Game, solution: Solution) -> dict[str, Any]:
 def board_text(states: State) -> str:
     """Writes the `board` of each state, 1, -1 or 0 per cell, as characters of `.XO`."""
     return "".join(".XO"[mark] for mark in np.ravel(states.board))
-
-
-def position_text(game: Game, solution: Solution, row: int) -> str:
-    """Returns a state as pages write it: its cells as `.XO`, or its row in the solution."""
-    if not has_rules(game):
-        return str(row)
-    return board_text(jax.tree.map(lambda leaf: leaf[row], solution.states))
 
 
 def true_values(solution: Solution) -> np.ndarray:

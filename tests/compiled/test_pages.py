@@ -4,7 +4,6 @@ import base64
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,7 +18,7 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import networks
 from azjax.viz.live import live_data, solve
-from azjax.viz.positions import has_rules, true_values
+from azjax.viz.positions import true_values
 from javascript import evaluate
 
 # Games that are solved.
@@ -38,15 +37,11 @@ READ = """(data) => {
   });
   const open = rows.filter((row) => !table.over(row));
   const outputs = open.map((row) => network.evaluate(game.read(table.text(row))));
-  const { pictures } = table;
   const search = new azjax.Search(game, game.init(), network.evaluate,
     { ...data.settings, add_noise: false });
   return {
     ...{ positions, outputs, simulations: search.simulations },
     nodes: search.nodes.map(({ player, over, reward }) => [player, over, reward]),
-    pictures: pictures && rows.map((row) => pictures.parts(row)),
-    anchors: pictures && !pictures.isText && rows.map((row) => table.legal(row).map(
-      (action) => JSON.stringify(pictures.anchor(table.edge(row, action))))),
   };
 }"""
 
@@ -81,35 +76,6 @@ def test_a_table_holds_the_rules_and_the_solution_of_a_game(solved):
         assert value == truth[row]
         sign = 1 if player == 0 else -1
         assert winner == ({1: 0, 0: None, -1: 1}[value * sign] if over else None)
-
-
-def test_every_position_of_a_table_has_its_picture(solved):
-    game, solution, _, found = solved
-    if has_rules(game):
-        assert "pictures" not in found
-        return
-    for row, parts in enumerate(found["pictures"]):
-        state = jax.tree.map(lambda leaf, row=row: leaf[row], solution.states)
-        if not found["anchors"]:
-            assert "\n".join(parts) == game.display.render(state)
-            continue
-        drawn = game.display.draw(state).element.iter()
-        tags = [[part, *(p for p in part if isinstance(p, list))][-1][0] for part in parts]
-        assert tags == [e.tag for e in drawn if e.tag not in ("svg", "g")]
-        anchors = found["anchors"][row]
-        assert all('"@"]' in anchor for anchor in anchors)
-        assert len(set(anchors)) == solution.legal[row].sum()
-
-
-def test_a_position_of_a_table_is_found_or_rejected(solved):
-    game, solution, _, _ = solved
-    row = int(solution.children[0, 3])
-    state = jax.tree.map(lambda leaf: leaf[row], solution.states)
-    start = live_data(game, PUCT(), board=state)["start"]
-    assert start == ("...X....." if has_rules(game) else str(row))
-    if game.name == "dots":
-        with pytest.raises(ValueError, match="no game of dots reaches this position"):
-            live_data(game, PUCT(), board=state._replace(player=jnp.int8(0)))
 
 
 def test_stored_outputs_are_looked_up_and_backups_have_the_sign_of_the_player(solved):

@@ -87,26 +87,6 @@ class Page(HTMLParser):
             self.words.append(data)
 
 
-def test_sampled_games_are_games(tic_tac_toe, player):
-    played = sample_games(player, jax.random.key(1), 3)
-    again = sample_games(player, jax.random.key(1), 3)
-    for moves, same in zip(played, again, strict=True):
-        assert [move.action for move in moves] == [move.action for move in same]
-        state, total = tic_tac_toe.init(), 0
-        for move in moves:
-            np.testing.assert_array_equal(move.state.board, state.board)
-            assert move.probabilities.sum() == pytest.approx(1, abs=1e-5)
-            assert not move.probabilities[np.asarray(state.board) != 0].any()
-            assert -1 <= move.value <= 1
-            state, reward = tic_tac_toe.step(state, move.action)
-            total += int(reward) * (1 - 2 * int(move.state.player))  # For X.
-        assert bool(state.over) and moves[-1].value == moves[-1].outcome
-        assert [move.outcome for move in moves] == [
-            total * (-1) ** ply for ply in range(len(moves))
-        ]
-    assert len({tuple(m.action for m in moves) for moves in played}) > 1  # They explore.
-
-
 def test_games_have_the_noise_and_the_temperature_of_training(player, monkeypatch):
     """The first plies of a game have noise and a temperature, the others noise alone."""
     calls, result = [], _one_search(player, init_batch(player.game, 4))
@@ -131,15 +111,6 @@ def _one_search(player, states):
     return games._make_search(player.parts)(
         player.params, jax.random.key(0), states, np.zeros(4, np.float32), False
     )
-
-
-def test_analyze_searches_without_noise_or_temperature(player):
-    states = init_batch(player.game, 2)
-    result, again = analyze(player, states), _one_search(player, init_batch(player.game, 4))[0]
-    np.testing.assert_array_equal(result.visit_counts, again.visit_counts[:2])
-    assert result.action.tolist() == [int(again.action[0])] * 2
-    visited = result.q_values[result.visit_counts > 0]
-    assert len(visited) and np.isfinite(visited).all()
 
 
 def test_the_report_shows_everything(written, player):
@@ -167,18 +138,6 @@ def test_the_report_shows_everything(written, player):
     expected = cell_names(3, 3)[action], signed(float(result.q_values[0, action]))
     shown = re.search(r"Start: .*?; the search plays (\S+) with Q (\S+)", page.text)
     assert shown.groups() == expected
-
-
-@pytest.mark.compiles(2)  # The games and the first moves of another report.
-def test_the_report_is_one_file_with_escaped_names(written, player, solution):
-    run_dir, page = written
-    addresses = [a[k] for _, a in page.tags for k in ("src", "href") if a.get(k)]
-    assert set(addresses) <= {"data:,", "explain.html"}
-    assert len(page.content) < 900_000
-    assert '<b>&": tic-tac-toe' in page.text
-    assert "b" not in [tag for tag, _ in page.tags]
-    again = write_report(run_dir, player, solution).read_text(encoding="utf-8")
-    assert again == page.content  # It is deterministic.
 
 
 def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch):

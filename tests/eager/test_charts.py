@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from azjax.players.statistics import Interval
-from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
-from azjax.viz.page import style
-from refusals import assert_refused
+from azjax.viz.chart import interval_chart, line_chart, side_by_side
 
 
 def paths(chart):
@@ -56,24 +54,6 @@ def test_charts_of_any_numbers_stay_inside(log):
             assert all(39 <= y <= 205 for y in heights(d))
 
 
-def test_a_chart_may_have_logarithmic_axes_and_ranges():
-    chart = line_chart("Blunders", [1, 2, 3, 4], {"blunders": [2000, 99, 9, 0]}, log=True)
-    assert {"0", "1", "10", "100", "1,000", "2,000"} <= places_of(chart).keys()
-    at = heights(paths(chart)[0])
-    assert at[2] - at[1] == pytest.approx(at[1] - at[0], rel=0.35)
-    xs, lines = [0, 1, 3, 10], {"y": [1.0, 2, 2, 1], "z": [0, 0, 0, 0]}
-    bands = {"y": ([0.5, 1, 1, 0.5], [1.5, 4, 2.5, 1.5])}
-    chart = line_chart("Any", xs, lines, log_x=True, x_label="C", bands=bands)
-    assert {"0", "1", "2", "5", "10", "C", "4"} <= places_of(chart).keys()
-    band, line, _ = paths(chart)
-    assert band.endswith("Z") and len(heights(band)) == 2 * len(heights(line))
-    upper, lower = heights(band)[4:][::-1], heights(band)[:4]
-    assert all(low > y > high for low, y, high in zip(lower, heights(line), upper, strict=True))
-    at = [float(x) for x in re.findall(r"[ML]([\d.]+) ", line)]
-    assert at[1] - at[0] == pytest.approx(at[2] - at[1], abs=0.2)  # log(1 + x)
-    assert places_of(chart)["C"] - places_of(chart)["10"] > 20
-
-
 def test_each_chart_scrolls_if_it_would_be_too_small_to_read():
     one = line_chart("Any", [1, 2], {"y": [1, 2], "z": [0, 1]})
     grid = side_by_side([one, one])
@@ -86,18 +66,6 @@ def test_each_chart_scrolls_if_it_would_be_too_small_to_read():
         assert names == ["y", "z", "horizontal: iteration"]
         colors = [item.get("style") for item in box.iterfind("ul/li/span")]
         assert ["series-1" in colors[0], "series-2" in colors[1]] == [True, True]
-
-
-def test_a_standalone_chart_has_the_colors_of_the_pages_in_both_themes():
-    text = str(standalone(line_chart("Any", [1, 2], {"a": [1, 0]})))
-    assert "background" not in text and "min-width" not in text
-    light, dark = text.split("@media (prefers-color-scheme: dark)")
-    assert "color: #24292f" in light and "color: #e6e8eb" in dark
-    styles = style()
-    for name in ("x", "o", "selection", "expansion", "series-5", "series-6"):
-        number = re.search(rf"--az-(series-\d): var\(--az-{name}\)", styles)
-        expected = re.search(rf"--az-{name}: light-dark\(#\w+, (#\w+)\)", styles)[1]
-        assert f"--az-{number[1] if number else name}: {expected}" in dark.lower()
 
 
 def test_a_chart_of_intervals_is_to_scale():
@@ -114,11 +82,3 @@ def test_a_chart_of_intervals_is_to_scale():
     np.testing.assert_allclose(values, [[-20, 10, 50], [-100, -95.5, -91]], atol=0.1)
     titles = [e.text for e in chart.iter("title")]
     assert titles == ["a & b: 10 [-20, 50]", "c: -95.5 [-100, -91]"]
-
-
-def test_numbers_without_a_place_are_refused():
-    assert_refused(
-        (lambda: line_chart("Any", [1, 2], {"y": [1]}), "'y' has 1 numbers for 2 points"),
-        (lambda: line_chart("Any", [1], {"y": [-1]}, log=True), "no room for negative numbers"),
-        (lambda: interval_chart("Elo", {}), "'Elo' has no intervals: give one or more"),
-    )

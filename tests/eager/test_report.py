@@ -6,13 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import azjax
 import misere_pile
 from azjax.players.arena import Match, Tally
 from azjax.runs import presets
 from azjax.viz import matches, report
-from azjax.viz.games import Move, finish_game, games_strips
-from nim import NIM
+from azjax.viz.games import Move, finish_game
 from refusals import assert_refused
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -43,30 +41,6 @@ def test_outcomes_are_for_the_player_who_moves(tic_tac_toe):
     moves = [(0, 0), (0, 0), (1, 0), (0, -1)]  # Who moves, and the reward.
     games = finish_game([(player, Move(None, 0, np.ones(1), 0.0, r)) for player, r in moves])
     assert [move.outcome for move in games] == [-1, -1, 1, -1]
-
-
-def test_a_strip_shows_each_position_with_its_move_and_value(tic_tac_toe):
-    both = [replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)]
-    first, second = games_strips(tic_tac_toe, both).findall("details")
-    assert (first.get("open"), second.get("open")) == ("open", None)  # One at a time.
-    assert first.get("name") == second.get("name") is not None
-    assert [game.findtext("summary") for game in (first, second)] == [
-        "Game 1: the first player wins after 5 moves",
-        "Game 2: the second player wins after 6 moves",
-    ]
-    captions = [caption.text for caption in first.iter("figcaption")]
-    assert captions[:2] == ["1: a1 (11%), +0.25", "2: a2 (11%), +0.25"] and len(captions) == 5
-    boards = [*first.iter("svg")]
-    labels = ["board ... ... ...", "board X.. ... ...", "board X.. O.. ..."]
-    assert [svg.get("aria-label") for svg in boards[:3]] == labels
-    marks = [sum(e.get("class") == "az-last" for e in svg.iter()) for svg in boards]
-    assert marks == [0, 1, 1, 1, 1]
-    names = lambda state: [f"leave {state[0] - taken}" for taken in (1, 2, 3)]  # noqa: E731
-    game = NIM._replace(display=NIM.display._replace(name_actions=names))
-    move = Move(game.init(), 2, np.float32([0.5, 0.25, 0.25]), 0.0, 1)
-    shown = games_strips(game, [[move]])
-    assert [e.text for e in shown.iter("text")] == ["|" * 7]
-    assert "1: leave 4 (25%), 0.00" in "".join(shown.itertext())
 
 
 def charts(section):
@@ -120,23 +94,6 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     assert report._curves([], tic_tac_toe) == []
 
 
-def test_curves_of_labelled_positions_are_in_percent():
-    game = azjax.make("connect_four")
-    names = game.positions().classes
-    errors = {f"error/{name}": 0.01 * i for i, name in enumerate(names, 1)}
-    records = [{"iteration": 5, "loss": 1.0, "error": 0.5, "sign_error": 0.25} | errors]
-    (section,) = report._curves(records, game)
-    assert "A wrong move is" in section.intro and "A blunder is" not in section.intro
-    drawn = {title: lines(chart) for title, chart in charts(section).items()}
-    overall = drawn["Errors of the network alone"]
-    assert overall["wrong moves, mean"] == ["50 % of labelled positions"]
-    assert overall["wrong value signs"] == ["25 % of labelled positions"]
-    apart = {name: overall[f"wrong moves, {name}"][0].split()[0] for name in game.positions().apart}
-    classes = {k: v[0].split()[0] for k, v in drawn["Wrong moves by class"].items()}
-    assert apart and apart | classes == {name: str(i) for i, name in enumerate(names, 1)}
-    assert not set(apart) & set(classes)
-
-
 def certificate(**changed):
     numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
     content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
@@ -159,19 +116,6 @@ def test_the_certificate_of_another_run_is_refused(tmp_path):
                 f"{path} is damaged, or of another run: delete it, or make it again",
             )
         )
-
-
-def test_moves_are_explained_unless_their_names_are_custom(tic_tac_toe):
-    def explain(game, **display):
-        return report._naming(game._replace(display=game.display._replace(**display)))
-
-    assert report._naming(tic_tac_toe) == f" {report._CELLS}"
-    assert "number of its cell, counted row by row from 0" in explain(
-        tic_tac_toe, name_actions=None
-    )
-    assert "number of its action, counted from 0" in explain(NIM)
-    assert explain(tic_tac_toe, name_actions=lambda state: [*"abcdefghi"]) == ""
-    assert "Columns are counted from the left" in report._naming(azjax.make("connect_four"))
 
 
 # Matches.
@@ -222,9 +166,3 @@ def test_matches_end_when_their_time_is_over(unlabelled):
         most = min(games, 8)
         assert [now for now in notes if now[1] == 0] == [(row[0], 0, most) for row in rows]
         assert max(now[1] for now in notes) <= max(played)
-
-
-def test_games_with_ground_truth_have_no_matches(unlabelled, tic_tac_toe):
-    for game in (tic_tac_toe, azjax.make("connect_four")):
-        unlabelled.game = game
-        assert matches.matches(None, unlabelled) == []

@@ -18,7 +18,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz import networks
 from azjax.viz.live import live_data, pack_player, solve
 from azjax.viz.page import Section, write_page
-from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, inside, opened, press
+from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, opened, press
 from javascript import OVERRIDDEN
 from run_directories import make_run
 
