@@ -152,7 +152,9 @@ def _first(option: str, words: Sequence[Any]) -> Any:
 
 def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, str]]:
     """Yields the name, type and default of each field, and the prefix of the fields within it."""
-    for name, hint in typing.get_type_hints(type(default), include_extras=True).items():
+    hints = typing.get_type_hints(type(default), include_extras=True)
+    for name in (field.name for field in dataclasses.fields(default)):
+        hint = hints[name]
         is_flat = Place.FLAT in getattr(hint, "__metadata__", ())
         yield name, hint, getattr(default, name), prefix if is_flat else f"{prefix}{name}."
 
