@@ -1,4 +1,8 @@
-"""Full searches of every position of tic-tac-toe, and players of a game of many positions."""
+"""Full searches of tic-tac-toe, players of a game of many positions, and ratings."""
+
+import functools
+import itertools
+import math
 
 import jax
 import numpy as np
@@ -13,18 +17,19 @@ from azjax.players import (
     search_agent,
 )
 from azjax.players.arena import play_games
+from azjax.players.ratings import fit
+from azjax.players.statistics import mean_score
 from azjax.search import PUCT
 from azjax.search.evaluators import Evaluator
-from contract import ask, assert_contract, rows_of, same
+from contract import ask, assert_contract, rows_of
 from tables import bench
 
 
-def ask_everywhere(agent, solution):
-    """The decisions in all decision states, in batches by ply, which differ in cost."""
+def ask_everywhere(agent, solution, asked):
+    """The decisions in some states, in batches by ply, which differ in cost."""
     found = []
-    for ply in range(len(solution.layers) - 1):
-        rows = np.arange(*solution.layers[ply : ply + 2])
-        rows = rows[~solution.over[rows]]
+    for start, end in itertools.pairwise(solution.layers):
+        rows = asked[(asked >= start) & (asked < end)]
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
         for first in range(0, len(rows), size):
             chunk = rows[first : first + size]
@@ -34,9 +39,10 @@ def ask_everywhere(agent, solution):
 
 
 def test_full_searches_equal_the_solver(solution):
-    game, rows = bench("tic_tac_toe").game, solution.decisions
+    """From the empty board and from every eighth position."""
+    game, rows = bench("tic_tac_toe").game, solution.decisions[::8]
     plain, pruned = (
-        ask_everywhere(make(game), solution) for make in (minimax_agent, alpha_beta_agent)
+        ask_everywhere(make(game), solution, rows) for make in (minimax_agent, alpha_beta_agent)
     )
     optimal, legal = solution.optimal[rows], solution.legal[rows]
     outcomes = np.where(legal, solution.action_values[rows], 0)
@@ -47,16 +53,8 @@ def test_full_searches_equal_the_solver(solution):
     np.testing.assert_allclose(plain.weights, optimal / optimal.sum(axis=1, keepdims=True))
     np.testing.assert_array_equal(pruned.weights, np.eye(9)[pruned.action])
     assert (pruned.q_values >= outcomes).all()  # Upper bounds.
-    lines = np.ones(solution.num_states, int)
-    for state in reversed(rows):  # Children come after their parents.
-        lines[state] += lines[solution.children[state][solution.legal[state]]].sum()
-    np.testing.assert_array_equal(plain.nodes, lines[rows])
     assert (plain.nodes[0], pruned.nodes[0]) == (549_946, 18_297)
-    early = (rows >= solution.layers[1]) & (rows < solution.layers[4])
-    assert (pruned.nodes <= plain.nodes).all() and (pruned.nodes < plain.nodes)[early].all()
-    late = rows >= solution.layers[6]
-    beyond = ask(alpha_beta_agent(game, 50), rows_of(solution.decision_states, late))
-    assert same(beyond, rows_of(pruned, late))  # A horizon beyond the end is the end.
+    assert (pruned.nodes <= plain.nodes).all()
 
 
 @pytest.mark.parametrize("kind", ["network", "puct", "alpha_beta"])
@@ -92,3 +90,45 @@ def test_players_that_cannot_be_traced_play_on_the_host(solution):
         last = played[0].plies.max() - 1  # Called only in its plies, once for the whole batch.
         assert calls == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
         calls.clear()
+
+
+# Simulated samples: intervals and ratings cover the true values, and are not wide.
+
+ELO = 400 / math.log(10)
+PAIRS = np.array(list(itertools.permutations(range(5), 2)))
+RATES = [(0.4, 0.3, 0.3), (0, 0.02, 0.98), (0.01, 0.01, 0.98), (1e-3, 0, 0.999), (0.1, 0.9, 0)]
+
+
+def tournament(seed, elo, advantage, nu, games):
+    """Counts `[20, 3]` of all ordered pairs of five players."""
+    x = (elo[PAIRS[:, 0]] - elo[PAIRS[:, 1]] + advantage) / ELO
+    weights = np.stack([np.exp(x / 2), np.full(len(x), nu), np.exp(-x / 2)], axis=1)
+    rates = weights / weights.sum(axis=1, keepdims=True)
+    return np.random.default_rng(seed).multinomial(games, rates)
+
+
+@pytest.mark.parametrize("rates", RATES)
+def test_mean_score_covers_and_is_not_wide(rates, games=100, samples=1000):
+    interval = functools.lru_cache(mean_score)
+    drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()
+    result = np.array([interval(*triple) for triple in drawn])
+    mean = rates[0] + rates[1] / 2
+    covered = np.mean((result[:, 1] <= mean) & (mean <= result[:, 2]))
+    assert covered >= 0.93
+    normal = 2 * 1.96 * math.sqrt((rates[0] + rates[1] / 4 - mean**2) / games)
+    assert np.mean(result[:, 2] - result[:, 1]) < normal + 3 / games
+
+
+def test_ratings_cover_the_true_values():
+    seed = 0
+    elo = np.random.default_rng(seed).normal(0, 200, 5)
+    truth = np.append(elo - elo.mean(), 60.0)
+    covered = []
+    for number in range(200):
+        counts = tournament([seed, number], elo, 60, 0.7, 20)
+        result = fit("abcde", *PAIRS.T, counts)
+        low = np.append(result.low, result.first_move_advantage.low)
+        high = np.append(result.high, result.first_move_advantage.high)
+        covered.append((low <= truth) & (truth <= high))
+    share = np.mean(covered, axis=0)
+    assert ((share >= 0.9) & (share <= 0.99)).all()
