@@ -19,7 +19,7 @@ from azjax.search import Gumbel
 from azjax.training import memory
 from source import EXAMPLES, PAGES, README, ROOT, blocks, guide, load, trees
 
-TEXTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "benchmark.md", *PAGES]
+TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
 HOOKS = load("docs/hooks.py")
 NOTEBOOKS = sorted((ROOT / "experiments" / "notebooks").glob("*.ipynb"))
 
