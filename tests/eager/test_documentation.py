@@ -5,18 +5,21 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import json
+import os
 import re
 import shlex
 import textwrap
 
 import pytest
 
-from azjax import cli, training
+from azjax import cli, runs, training
 from azjax.cli import custom, options, parsing
 from azjax.games import solver
 from azjax.runs import presets
 from azjax.search import Gumbel
 from azjax.training import memory
+from refusals import assert_refused
 from source import EXAMPLES, PAGES, README, ROOT, blocks, guide, load, trees
 
 TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
@@ -195,3 +198,39 @@ def test_each_example_is_in_one_page():
     pages = [page.read_text() for page in PAGES]
     for path in EXAMPLES:
         assert sum(f'--8<-- "examples/{path.name}"' in page for page in pages) == 1, path
+
+
+# Notebooks.
+
+
+def test_stored_outputs_are_shown_in_untrusted_notebooks():
+    """JupyterLab shows text and sanitized HTML; other kinds only if the notebook is trusted."""
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        data = [o.get("data", {}) for cell in cells for o in cell.get("outputs", [])]
+        assert {kind for one in data for kind in one} == {"text/plain", "text/html"}
+        html = ["".join(one["text/html"]) for one in data if "text/html" in one]
+        assert all("<img" in text and "<svg" not in text for text in html)
+
+
+def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
+    notebooks = tmp_path / "experiments" / "notebooks"
+    notebooks.mkdir(parents=True)
+    config = presets.smoke(presets.get("default"))
+    for age, (name, game, trained) in enumerate([
+        ("four", "connect_four", True), ("untrained", "tic_tac_toe", False),
+        ("newer", "tic_tac_toe", True), ("older", "tic_tac_toe", True),
+    ]):  # fmt: skip
+        folder = tmp_path / "runs" / name
+        runs.create_run(folder, dataclasses.replace(config, game=game))
+        if trained:
+            (folder / "checkpoints" / "3").mkdir(parents=True)
+        os.utime(folder / "config.json", (10**9 - age, 10**9 - age))
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "config.json").write_text("{")
+    for folder in (tmp_path, notebooks):
+        monkeypatch.chdir(folder)
+        assert runs.newest("tic_tac_toe").resolve() == tmp_path / "runs" / "newer"
+        assert runs.newest("connect_four").resolve() == tmp_path / "runs" / "four"
+    refused = "there is no run of chess in runs/"
+    assert_refused((lambda: runs.newest("chess"), refused), error=runs.CheckpointError)
