@@ -173,6 +173,11 @@ def test_the_guide_uses_names_and_arguments_that_exist():
     check_all(TEXTS, check, AttributeError, ImportError, TypeError)
 
 
+def test_the_guide_has_what_it_needs():
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "\nuse_directory_urls: false" in settings and "\n  - search\n  - offline " in settings
+
+
 def test_every_setting_of_a_preset_is_in_the_tables():
     page = HOOKS.on_page_markdown((ROOT / "docs" / "reference" / "settings.md").read_text())
     parts = ("network", "search", "selfplay", "targets", "replay", "learner")
