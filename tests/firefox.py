@@ -15,21 +15,10 @@ import time
 import websocket
 
 _SECONDS = 60  # Timeout of the start, and of every command.
-_KEYS = {"Enter": "\ue007", "ArrowDown": "\ue015"}
-_SHOW = """(query) => {
-  const element = document.querySelector(query);
-  element.scrollIntoView({ block: "center" });
-  const { left, top, width, height } = element.getBoundingClientRect();
-  return [Math.round(left + width / 2), Math.round(top + height / 2)];
-}"""
 
 
 class Tab:
-    """A tab of Firefox, with the methods of Playwright's `Page` that tests use.
-
-    Attributes:
-      errors: messages of errors on the page.
-    """
+    """A tab of Firefox; `errors` are the messages of errors on its pages."""
 
     def __init__(self, address):
         self._socket = websocket.create_connection(address, timeout=_SECONDS, suppress_origin=True)
@@ -43,9 +32,9 @@ class Tab:
         """Opens an address, and waits until it is loaded."""
         self._send("browsingContext.navigate", context=self._context, url=url, wait="complete")
 
-    def evaluate(self, function, argument=None):
-        """Calls a JavaScript function; argument and result are converted by JSON."""
-        call = f"({function})({json.dumps(argument)})"
+    def evaluate(self, function):
+        """Calls a JavaScript function; the result is converted by JSON."""
+        call = f"({function})()"
         result = self._send(
             "script.evaluate",
             expression=f"(async () => JSON.stringify(await {call}))()",
@@ -56,32 +45,15 @@ class Tab:
             raise RuntimeError(result["exceptionDetails"]["text"])
         return json.loads(result["result"].get("value", "null"))
 
-    def wait_for(self, function, argument=None):
-        """Waits until a JavaScript function returns a true value."""
+    def wait_for(self, condition):
+        """Waits until a JavaScript expression is true."""
         later = "new Promise((done) => setTimeout(done, 10))"
-        loop = f"async (given) => {{ while (!({function})(given)) await {later}; }}"
-        self.evaluate(loop, argument)
-
-    def click(self, query):
-        """Clicks the first element of a query with the mouse."""
-        x, y = self.evaluate(_SHOW, query)
-        move = {"type": "pointerMove", "x": x, "y": y}
-        press = [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
-        self._act("pointer", [move, *press])
-
-    def press(self, key):
-        """Presses a key on the focused element."""
-        value = _KEYS.get(key, key)
-        self._act("key", [{"type": kind, "value": value} for kind in ("keyDown", "keyUp")])
+        self.evaluate(f"async () => {{ while (!({condition})) await {later}; }}")
 
     def close(self):
         """Closes Firefox."""
         self._send("browser.close")
         self._socket.close()
-
-    def _act(self, kind, actions):
-        sources = [{"type": kind, "id": kind, "actions": actions}]
-        self._send("input.performActions", context=self._context, actions=sources)
 
     def _send(self, method, **params):
         number = next(self._numbers)

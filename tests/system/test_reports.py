@@ -12,7 +12,6 @@ from azjax.cli import report
 from azjax.runs import presets
 from azjax.viz.report import write_report
 from experiments import pictures
-from javascript import OVERRIDDEN
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -38,7 +37,6 @@ def test_a_report_is_accessible_and_its_lines_have_their_names(
 ):
     page = open_report(run, browser, width, color_scheme=scheme)
     assert barriers(page) == []
-    assert page.evaluate(OVERRIDDEN) == []
     inside = """(box, query) => [...box.querySelectorAll(query)].filter((e) => {
       const [inner, outer] = [e, box].map((x) => x.getBoundingClientRect());
       return inner.width && inner.left >= outer.left && inner.right <= outer.right;
