@@ -48,9 +48,6 @@ def draw_animation(
       iterations: `int [K]`, ascending.
       snapshots: those of the iterations, stacked, as returned by `load_snapshots`.
       max_frames: the maximum number of frames. The first and last iteration are always shown.
-
-    Raises:
-      ValueError: if the snapshots are of another game.
     """
     check_atlas(atlas, snapshots)
     chosen = choose_frames(iterations, max_frames)

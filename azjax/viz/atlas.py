@@ -173,9 +173,6 @@ def save_snapshot(run_dir: str | os.PathLike[str], iteration: int, snapshot: Sna
 
     Probabilities are rounded to 1/255, values and errors to 1/100. Equal snapshots give equal
     bytes.
-
-    Raises:
-      OSError: if it cannot be written.
     """
     folder = pathlib.Path(run_dir) / "snapshots"
     folder.mkdir(exist_ok=True)
@@ -199,9 +196,6 @@ def load_snapshots(run_dir: str | os.PathLike[str]) -> tuple[np.ndarray, Snapsho
 
     Returns:
       `int [K]`, the iterations in ascending order, and the snapshots, stacked to `[K, C, ...]`.
-
-    Raises:
-      ValueError: if there are none, or one is damaged.
     """
     found = (pathlib.Path(run_dir) / "snapshots").glob("*.npz")
     paths = sorted((path for path in found if path.stem.isdecimal()), key=lambda p: int(p.stem))
@@ -307,11 +301,7 @@ def atlas_data(
 
 
 def check_atlas(atlas: Atlas, snapshots: Snapshot) -> None:
-    """Rejects snapshots of another game.
-
-    Raises:
-      ValueError: if they have another number of classes.
-    """
+    """Rejects snapshots of another game."""
     known, given = len(atlas.members), snapshots.blunders.shape[-1]
     if known != given:
         raise ValueError(

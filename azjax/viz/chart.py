@@ -41,9 +41,6 @@ def line_chart(
       x_label: name of `xs`.
       log_x: whether the scale of `xs` is logarithmic, in the same way.
       bands: ranges `([N], [N])` around lines, by name, drawn as areas.
-
-    Raises:
-      ValueError: if there are no points, or a line and `xs` differ in length.
     """
     for name, ys in series.items():
         if not xs or len(ys) != len(xs):
@@ -75,11 +72,7 @@ def line_chart(
 
 
 def interval_chart(title: str, intervals: Mapping[str, Interval]) -> Element:
-    """Draws estimates with their intervals, one below the other, each with its name.
-
-    Raises:
-      ValueError: if there are none.
-    """
+    """Draws estimates with their intervals, one below the other, each with its name."""
     if not intervals:
         raise ValueError(f"{title!r} has no intervals: give one or more")
     low, high = min(i.low for i in intervals.values()), max(i.high for i in intervals.values())

@@ -77,9 +77,6 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
 
     Returns:
       The moves of each game.
-
-    Raises:
-      ValueError: if `num_games` is below 1, or a game lasts longer than `game.max_plies`.
     """
     if num_games < 1:
         raise ValueError(f"num_games is {num_games}: use 1 or more")

@@ -39,10 +39,6 @@ def live_data(
       board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
       evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
       seed: of noise, of rollouts, and of the order in which UCT tries actions.
-
-    Raises:
-      ValueError: if a page does not support the game or the algorithm, if the position cannot occur
-        or is finished, or if a setting is out of range.
     """
     check_game(game)
     evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
@@ -97,14 +93,12 @@ def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
     Args:
       player: the player. In small games, the outputs in all positions are packed.
       width: bytes per weight in other games; see `networks.pack_weights`.
-
-    Raises:
-      ValueError: if a page does not support the game, or cannot compute the network.
     """
     check_game(player.game)
     if not player.game.is_small:
         return networks.pack_weights(player, width)
-    answers = networks.evaluate_positions(player, solve(player.game))
+    solution = solve(player.game)
+    answers = networks.make_answers(solution, *player.evaluate(solution.decision_states))
     return networks.pack_answers(player.iteration, answers)
 
 
@@ -114,11 +108,7 @@ def is_live(game: Game) -> bool:
 
 
 def check_game(game: Game) -> None:
-    """Rejects games that a page cannot search.
-
-    Raises:
-      ValueError: if the game is large and `js/games.js` does not have its rules.
-    """
+    """Rejects games that a page cannot search."""
     if not is_live(game):
         raise ValueError(
             f"{game.name} is too large for a page: use {', '.join(GAMES)}, or a game whose "
@@ -144,11 +134,7 @@ def search_settings(search: Algorithm) -> dict[str, Any]:
 
 
 def start_text(game: Game, board: Any = None) -> str:
-    """Returns a position as pages write it: the cells as `.XO`, or the row in the solution.
-
-    Raises:
-      ValueError: if the position cannot occur, or is finished.
-    """
+    """Returns a position as pages write it: the cells as `.XO`, or the row in the solution."""
     if board is None:
         board = game.init()
     if game.name == "tic_tac_toe":

@@ -45,9 +45,6 @@ def matches(
         are played against each opponent.
       notify: progress callback, called with the opponent's name, the number of games played
         against it, and their total number.
-
-    Raises:
-      checkpoint.CheckpointError: if an older checkpoint is damaged.
     """
     game = player.game
     if game.enumerable or game.positions is not None:

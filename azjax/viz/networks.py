@@ -42,17 +42,8 @@ def make_answers(solution: Solution, logits: Any, values: Any) -> Answers:
     return Answers(np.asarray(logits, np.float32)[legal], np.asarray(values, np.float32))
 
 
-def evaluate_positions(player: Player, solution: Solution) -> Answers:
-    """Evaluates a player's network, without search, in every position with a decision."""
-    return make_answers(solution, *player.evaluate(solution.decision_states))
-
-
 def save_answers(run_dir: str | os.PathLike[str], iteration: int, answers: Answers) -> None:
-    """Writes `answers/ITERATION.npz` into a run directory, atomically; 83 kB for tic-tac-toe.
-
-    Raises:
-      OSError: if the disk is full.
-    """
+    """Writes `answers/ITERATION.npz` into a run directory, atomically; 83 kB for tic-tac-toe."""
     folder = pathlib.Path(run_dir) / _FOLDER
     folder.mkdir(exist_ok=True)
     with replacing(folder / f"{iteration:06d}.npz") as partial, partial.open("wb") as file:
@@ -66,11 +57,7 @@ def list_answers(run_dir: str | os.PathLike[str]) -> list[int]:
 
 
 def load_answers(run_dir: str | os.PathLike[str], iteration: int, solution: Solution) -> Answers:
-    """Reads a file that `save_answers` wrote.
-
-    Raises:
-      ValueError: if the file is damaged, or belongs to another game.
-    """
+    """Reads a file that `save_answers` wrote."""
     path = pathlib.Path(run_dir) / _FOLDER / f"{iteration:06d}.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -97,9 +84,6 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
       player: the player whose network is packed.
       width: bytes per weight, 2 to 4; by default all bytes, 4 in float32 and 2 in bfloat16. With 3
         a weight is rounded by up to 2**-16 of itself.
-
-    Raises:
-      ValueError: if a page cannot compute this kind of network.
     """
     network = player.parts.network
     plain = None if network.plain is None else network.plain(player.params)

@@ -74,10 +74,6 @@ def write_report(
 
     Returns:
       The path of the page.
-
-    Raises:
-      ValueError: if a file of the run directory is damaged, or the page cannot be written.
-      checkpoint.CheckpointError: if there is no run, or no sound checkpoint.
     """
     run_dir = pathlib.Path(run_dir)
     check_folder(run_dir / "report.html")  # Before the matches, which take minutes.
@@ -86,7 +82,6 @@ def write_report(
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
-        *_explanation(run_dir),
         *_atlas(run_dir, player, solution),
         *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
@@ -182,14 +177,6 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
         "in which the game is not over."
     )
     return [Section(heading, intro, element=_facts(rows))]
-
-
-def _explanation(run_dir: pathlib.Path) -> list[Section]:
-    """Links to the page of `azjax explain`, if the run has one."""
-    path = run_dir / "explain.html"
-    link = node("p", None, node("a", {"href": path.name}, path.name))
-    section = Section("Search, network and learning, step by step", element=link)
-    return [section] if path.exists() else []
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:

@@ -48,9 +48,6 @@ def summarize_run(run_dir: Path, player: Player, picture: Drawing | None = None)
       run_dir: the run directory.
       player: the player.
       picture: shown below, such as an animation of the training.
-
-    Raises:
-      ValueError: if a file in the run directory is damaged.
     """
     path, config = pathlib.Path(run_dir), runs.read_config(run_dir)
     search, played, iterations = config.search, config.selfplay, player.iteration

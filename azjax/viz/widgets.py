@@ -24,25 +24,12 @@ from azjax.viz.positions import GAMES, has_rules
 
 
 class Widget(anywidget.AnyWidget):
-    """One component of the JavaScript module.
+    """One component of the JavaScript module: its `kind`, see `page.Section`, and its input."""
 
-    Attributes:
-      kind: the component; see `page.Section`.
-      data: its input.
-    """
-
-    _esm = traitlets.Unicode().tag(sync=True)
-    _css = traitlets.Unicode().tag(sync=True)
+    _esm = traitlets.Unicode(page.script()).tag(sync=True)
+    _css = traitlets.Unicode(page.style()).tag(sync=True)
     kind = traitlets.Unicode().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)
-
-    @traitlets.default("_esm")
-    def _script(self) -> str:
-        return page.script()
-
-    @traitlets.default("_css")
-    def _style(self) -> str:
-        return page.style()
 
 
 class Explorer(Widget):
@@ -68,10 +55,6 @@ class Explorer(Widget):
           evaluator: `"network"` (default with a player), `"uniform"`, `"rollout"` or `"exact"`.
           seed: of noise, of rollouts, and of the order in which UCT tries actions.
           **settings: settings of the algorithm to change, such as `num_simulations=200`.
-
-        Raises:
-          ValueError: if the position cannot occur or is finished, a setting is unknown or out of
-            range, or a page does not support the game.
         """
         if search is None:
             search = quiet(player.parts.search if player else PUCT(num_simulations=60))
@@ -87,15 +70,7 @@ class Encodings(Widget):
     """The network's input and output for a position."""
 
     def __init__(self, player: Player | None = None):
-        """Starts with the first position.
-
-        Args:
-          player: a trained player, whose policy and value are shown; without one the game is
-            tic-tac-toe.
-
-        Raises:
-          ValueError: if a page lacks the rules of the game, or cannot compute the network.
-        """
+        """Starts with the first position, of tic-tac-toe if there is no player."""
         if player is not None and not has_rules(player.game):
             raise ValueError(
                 f"the browser cannot set up positions of {player.game.name}: use {', '.join(GAMES)}"
@@ -107,11 +82,7 @@ class Play(Widget):
     """A game against a trained network, which can show its policy."""
 
     def __init__(self, player: Player):
-        """Packs the network.
-
-        Raises:
-          ValueError: if a page does not support the game, or cannot compute the network.
-        """
+        """Packs the network."""
         super().__init__(kind="play", data=_network_data(player))
 
 

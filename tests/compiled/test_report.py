@@ -54,7 +54,6 @@ def written(player, solution, tmp_path_factory):
     content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": False}
     (run_dir / "certificate.json").write_text(json.dumps(content))
-    (run_dir / "explain.html").touch()
     path = write_report(run_dir, player, solution)
     return run_dir, Page(path.read_text(encoding="utf-8"))
 
@@ -118,8 +117,12 @@ def test_the_report_shows_everything(written, player):
     headings = re.findall(r"<h2.*?>(.*?)</h2>", page.content)
     assert headings == [
         *["Training", "Not proved: this player can be beaten"],
-        *["Search, network and learning, step by step", "The whole game, iteration by iteration"],
-        *["First moves", "Games of self-play", "Configuration"],
+        *[
+            "The whole game, iteration by iteration",
+            "First moves",
+            "Games of self-play",
+            "Configuration",
+        ],
     ]
     for words in (
         *["decision states checked", "4,520", "Each dot is one class of positions"],

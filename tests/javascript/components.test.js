@@ -12,7 +12,6 @@ const SOLVED = solve("tic_tac_toe");
 const DATA = dataOf("tic_tac_toe", SOLVED);
 const GAME = openGame(DATA);
 const NETWORKS = openNetworks(DATA, GAME);
-const FOUR = dataOf("connect_four");
 
 /** Draws a component; returns its root and the place of the page. */
 function mount(kind, data = DATA, change = {}) {
@@ -24,11 +23,6 @@ function mount(kind, data = DATA, change = {}) {
 const at = (text) => GAME.read(text);
 const texts = (root, query) => root.all(query).map((part) => part.textContent);
 const later = () => new Promise((done) => setTimeout(done, 1));
-
-test("the page's components share networks and tables", () => {
-  assert.equal(openNetworks({ ...DATA }, openGame({ ...DATA })), NETWORKS);
-  assert.equal(openNetworks({ game: "tic_tac_toe" }, GAME).length, 0);
-});
 
 test("all games against the network are counted as if they were played one by one", () => {
   const count = (network, position, seat) => {
@@ -151,12 +145,6 @@ test("the editor shows the planes of a position and the network's output, or why
   assert.equal(root.dataset.board, ".........");
   place.set({ board: "XXX......" }); // Not a position.
   assert.equal(root.dataset.board, ".........");
-});
-
-test("stones are dropped into columns, and the topmost one is removed", () => {
-  const { root } = mount("encoding", FOUR);
-  for (const cell of [3, 10, 2, 38]) root.querySelector(`[data-cell='${cell}']`).click();
-  assert.equal(root.dataset.board, `${".".repeat(37)}XX...`.padEnd(42, ".").slice(0, 42));
 });
 
 test("the exact evaluator prefers moves that keep the value", () => {

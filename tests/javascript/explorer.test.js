@@ -4,7 +4,6 @@ import { newRoot } from "./dom.js";
 import { dataOf, solve } from "./data.js";
 import { Bench } from "../../azjax/viz/js/bench.js";
 import { columns, formula } from "../../azjax/viz/js/formula.js";
-import { layout } from "../../azjax/viz/js/layout.js";
 import { COMPONENTS } from "../../azjax/viz/js/main.js";
 import { keepInAddress, Place } from "../../azjax/viz/js/place.js";
 import { describe, nodeWords } from "../../azjax/viz/js/words.js";
@@ -82,35 +81,14 @@ test("keys and buttons run simulations, and a search ends where its setting says
     key(name);
     assert.equal(at()[0], t, name);
   }
-  const amount = root.querySelector("input[aria-label]");
-  amount.value = "4";
-  amount.fire("keydown", { key: "1" }); // Typing a number is not stepping.
-  assert.equal(at()[0], 0);
-  key("N");
   key("n");
   key("1"); // It finishes the current one.
-  assert.deepEqual(at(), [15, 5, "backup"]);
-  amount.value = "400";
-  root.press("run-n");
+  assert.deepEqual(at(), [3, 1, "backup"]);
+  for (let i = 0; i < 3; i++) key("5");
   assert.deepEqual(at(), [36, 12, "backup"]);
   assert.match(root.textContent, /The search ends after 12 simulations; the setting .simulations. allows up to 1000\./);
   root.press("reset");
   assert.deepEqual(at(), [0, 0, "start"]);
-});
-
-test("a setting changes and no other does", () => {
-  for (const [setting, value] of [["evaluator", "exact"], ["algorithm", "gumbel"], ["iteration", "3"], ["first_play_urgency", "loss"], ["c_puct", "5"], ["dirichlet_fraction", "0.5"], ["num_simulations", "1000"]]) {
-    const { root, at, place } = mount();
-    root.press("run-5");
-    const [before, table] = [new Map(settingsOf(root)), tableOf(root)];
-    root.enter(setting, value);
-    const after = new Map(settingsOf(root));
-    for (const [name, text] of after) if (before.has(name)) assert.equal(text, name === setting ? value : before.get(name), `${setting} ${name}`);
-    assert.equal(place.get(setting), value);
-    assert.equal(at()[0], setting === "num_simulations" ? 15 : 0);
-    if (setting !== "num_simulations") root.press("run-5");
-    (setting === "num_simulations" ? assert.deepEqual : assert.notDeepEqual)(tableOf(root), table, setting);
-  }
 });
 
 test("an invalid number is rejected with a sentence", () => {
@@ -126,21 +104,6 @@ test("an invalid number is rejected with a sentence", () => {
     assert.equal(root.querySelector(".az-alert").textContent, sentence);
     assert.deepEqual(settingsOf(root), given);
   }
-});
-
-test("any position is set by playing there, and the end of a game is not searched", () => {
-  const { root, place } = mount();
-  const play = (cell) => root.querySelector(`[data-cell='${cell}']`).click();
-  [0, 4, 1, 2, 0].forEach(play);
-  assert.equal(place.get("board"), "XXO.O....");
-  assert.deepEqual(Object.keys(tableOf(root)).map(Number), [3, 5, 6, 7, 8]);
-  [8, 6].forEach(play);
-  assert.match(root.querySelector("[data-start-note]").textContent, /^O wins: there is nothing to search/);
-  assert.deepEqual(Object.keys(tableOf(root)).map(Number), [3, 5, 6, 7]); // Of the position before.
-  root.press("undo");
-  assert.equal(place.get("board"), "XXO.O...X");
-  root.press("empty");
-  assert.equal(place.get("board"), ".........");
 });
 
 test("the page's place gives position, settings and time, and ignores what is invalid", () => {
@@ -162,29 +125,6 @@ test("the page's place gives position, settings and time, and ignores what is in
   const addressed = new Place();
   keepInAddress(addressed, window);
   assert.deepEqual([addressed.get("board"), addressed.get("board2")], ["X........", undefined]);
-});
-
-test("the layout keeps cards apart, shows the path and counts what it hides", () => {
-  for (const [width, count] of [[1000, 200], [330, 48], [330, 1000]]) {
-    const bench = new Bench({ ...DATA, settings: { ...DATA.settings, num_simulations: count } });
-    const { search } = bench;
-    for (const t of [0, 2 * count, 3 * count]) {
-      const moment = search.moment(t);
-      const { places } = layout(search, moment, { width, height: 400 });
-      const nodes = places.filter(({ kind }) => kind === "node");
-      const hidden = search.nodes.find(({ id, depth }) => depth === 2 && search.exists(id, moment) && !nodes.some((place) => place.id === id));
-      if (hidden) assert.ok(layout(search, moment, { width, height: 400 }, [], hidden.id).places.some(({ kind, id }) => kind === "node" && id === hidden.id));
-      const visits = (id) => search.stats(id, Math.max(0, moment.simulation - 1)).visits;
-      const moves = search.nodes[0].children.filter((id) => id > 0 && search.exists(id, moment));
-      const left = moves.filter((id) => !nodes.some((place) => place.id === id) && !moment.step?.path.includes(id));
-      const kept = moves.filter((id) => nodes.some((place) => place.id === id) && !moment.step?.path.includes(id) && moment.step?.leaf !== id);
-      if (left.length && t < 3 * count) assert.ok(Math.max(...left.map(visits)) <= Math.min(...kept.map(visits)));
-      for (const id of moment.step ? [...moment.step.path, moment.step.leaf] : [0]) assert.ok(nodes.some((place) => place.id === id));
-      const all = search.nodes.filter(({ id }) => search.exists(id, { ...moment, phase: moment.step ? "backup" : "start" }));
-      assert.equal(nodes.length + places.reduce((sum, { count: hidden = 0 }) => sum + hidden, 0), all.length);
-      places.forEach((a, i) => places.slice(0, i).forEach((b) => assert.ok(Math.abs(a.x - b.x) >= (a.width + b.width) / 2 - 0.01 || Math.abs(a.y - b.y) >= Math.min(a.height, b.height))));
-    }
-  }
 });
 
 /** Both sides of the last "=" of a formula. */
@@ -235,28 +175,4 @@ test("formulas give the numbers of the table, and words mention what a search ha
     const status = words.filter((text) => text.startsWith("The value") || / chose /.test(text)).join();
     assert.doesNotMatch(status, /(?:Q|value|counts as|,) [+\u2212]?\d\.\d\d(?! for [XO])/);
   }
-});
-
-test("the end names the move played and the most visited", () => {
-  for (const [N, S, words] of [
-    [[3, 9], [0.1, 0.2], "move 2 is played, with 3 visits; move 5 has 9 of 12. Its score is not the highest: one more simulation would choose move 5."],
-    [[6, 6], [0.2, 0.2], "move 2 and move 5 tie with 6 of 12 visits each, and move 2 is played."],
-    [[9, 3], [0.1, 0.2], "move 2 has the most visits (9 of 12) and is played. Its score is not the highest: one more simulation would choose move 5."],
-  ]) {
-    const game = { moveName: (_, action) => `move ${action}` };
-    const search = { game, action: 2, settings: {}, length: 12, last: 36, stats: () => ({ N, S }), nodes: [{ player: 0, actions: [2, 5] }, { player: 1, over: false }] };
-    const moment = { t: 36, phase: "backup", step: { path: [0], leaf: 1, value: -0.1, backup: [0.1] } };
-    assert.equal(describe(search, moment), `The value \u22120.10 for O counts as +0.10 for X one move up; 2 nodes are updated. All 12 simulations are done: ${words}`);
-  }
-});
-
-test("the table of Gumbel marks the moves in turn, and the move played at the end", () => {
-  const { root, place } = mount({ algorithm: "gumbel", num_simulations: 48, max_considered_actions: 8 });
-  const marks = () => root.all(".az-mark-next").map((cell) => cell.textContent);
-  assert.equal(marks().filter((mark) => mark === "out").length, 0);
-  place.set({ t: 3 * 4 });
-  assert.deepEqual([...new Set(marks())].sort(), ["in turn", "out", "waits", "\u2190 next"].filter((mark) => marks().includes(mark)).sort());
-  assert.equal(marks().filter((mark) => mark === "waits").length, 4);
-  place.set({ t: 3 * 48 });
-  assert.deepEqual(marks().filter(Boolean), ["\u2190 played"]);
 });

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { boardText, readCells } from "../../azjax/viz/js/cells.js";
-import "./dom.js";
 import { gameNamed, openGame } from "../../azjax/viz/js/games.js";
-import { picture, pictureGroup } from "../../azjax/viz/js/picture.js";
 
 const NAMES = ["tic_tac_toe", "mnk:4x5x3", "connect_four", "connect_four:4x4x3", "hex:4"];
 
@@ -46,12 +44,6 @@ test("games of stones end with the first row, or when the board is full", () => 
   }
 });
 
-test("a stone falls to the lowest empty cell of its column", () => {
-  const game = gameNamed("connect_four");
-  const position = [3, 3, 2].reduce((at, column) => game.step(at, column), game.init());
-  assert.equal(position.text, `${".".repeat(31)}O.....XX...`.slice(0, 42).padEnd(42, "."));
-});
-
 test("in Hex, X connects top and bottom, and O left and right by mirrored moves", () => {
   const game = gameNamed("hex:4");
   const join = (text) => game.at(readCells(text, 16));
@@ -81,31 +73,4 @@ test("a position is read as it is written, and rejected if it cannot occur", () 
   assert.match(why("tic_tac_toe", "XXXOO.O.."), /^X has three in a row but O moved after that/);
   assert.match(why("tic_tac_toe", "OO......."), /^0 X and 2 O cannot occur/);
   assert.equal(openGame({ game: "hex:2" }).read("XOXO"), null); // O moved after the end.
-});
-
-test("a picture shows every stone, shade, label, mark and button in its cell", () => {
-  for (const name of NAMES) {
-    const game = gameNamed(name);
-    const [positions] = randomGames(game, 1);
-    const [position, before] = [positions.at(4), positions.at(3)];
-    const action = game.legal(before).find((each) => game.step(before, each).text === position.text);
-    const moves = game.legal(position);
-    const byAction = (value) => Array.from({ length: game.numActions }, (_, each) => (moves.includes(each) ? value : 0));
-    const clicked = [];
-    const drawn = picture(game, position, { heat: byAction(0.5), labels: byAction("7%"), marks: moves.slice(0, 2), last: { position: before, action }, onMove: (each) => clicked.push(each) });
-    const count = (query) => drawn.all(query).length;
-    assert.deepEqual([".az-heat", ".az-label", ".az-mark", ".az-last"].map(count), [moves.length, moves.length, 2, 1], name);
-    const marks = game.isHexagonal ? 4 : 0; // The sides.
-    const stones = drawn.all(".az-x, .az-o").filter((part) => part.tagName !== "polyline");
-    assert.deepEqual([stones.length, count("polyline")], [4, marks]);
-    const buttons = drawn.all(".az-cell");
-    assert.equal(buttons.length, game.rows * game.columns);
-    const cell = game.cell(position.board, moves[0]);
-    buttons[cell].click();
-    assert.deepEqual(clicked, [moves[0]]);
-    assert.ok(buttons[cell].getAttribute("aria-label").endsWith("empty"));
-    const inner = drawn.all("rect, polygon").filter((part) => part.getAttribute("class") === "az-cell");
-    assert.equal(new Set(inner.map((part) => part.getAttribute("points") ?? `${part.getAttribute("x")} ${part.getAttribute("y")}`)).size, buttons.length);
-    assert.equal(pictureGroup(game, position, { x: 0, y: 0, size: 44, last: null }).all(".az-cell, .az-last").length, 0);
-  }
 });

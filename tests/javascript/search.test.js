@@ -3,7 +3,6 @@ import test from "node:test";
 import { Bench } from "../../azjax/viz/js/bench.js";
 import { EVALUATORS } from "../../azjax/viz/js/evaluators.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
-import { playout } from "../../azjax/viz/js/playout.js";
 import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/random.js";
 import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
 
@@ -103,25 +102,6 @@ test("what is shown explains each choice, and the history ends in the finished t
       assert.equal(n, 1 + N.reduce((sum, x) => sum + x, 0));
       assert.deepEqual(N, children.map((child) => (child < 0 ? 0 : search.stats(child, search.length).visits)));
     });
-  }
-});
-
-test("moments lead from phase to phase, and a new node exists from its expansion on", () => {
-  const search = searched({ num_simulations: 5 });
-  const phases = Array.from({ length: 16 }, (_, t) => search.moment(t)).map(({ phase, simulation, known }) => [phase, simulation, known]);
-  assert.deepEqual(phases.slice(0, 5), [["start", 0, 0], ["selection", 1, 0], ["expansion", 1, 0], ["backup", 1, 1], ["selection", 2, 1]]);
-  const { leaf } = search.moment(4).step;
-  assert.deepEqual([4, 5, 6].map((t) => search.exists(leaf, search.moment(t))), [false, true, true]);
-  assert.deepEqual([0, 4, 5, 6].map((t) => search.focus(search.moment(t))), [0, search.moment(4).step.path.at(-1), leaf, 0]);
-});
-
-test("a random game has legal moves, and its result is the node's value", () => {
-  const search = searched({ num_simulations: 60 });
-  for (const { id, over, value, player } of search.nodes.filter(({ over }) => !over)) {
-    const positions = playout(search, id);
-    positions.slice(1).forEach((position, i) => assert.ok(four.legal(positions[i]).includes(search.nodes[id].moves[i]) && position));
-    const winner = four.winner(positions.at(-1));
-    assert.equal(value, winner === null ? 0 : winner === player ? 1 : -1, String(over));
   }
 });
 

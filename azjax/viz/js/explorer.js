@@ -11,7 +11,6 @@ const KEYS = [
   ["\u2192 or N", "next phase"],
   ["\u2190 or P", "previous phase"],
   ["1, 5", "run one or five simulations"],
-  ["Shift + N", "run the number in the box"],
   ["R", "back to the start"],
   ["arrow keys in the tree", "move from node to node; Enter selects"],
   ["?", "show or hide this list"],
@@ -90,9 +89,6 @@ class Explorer {
 
   #transport() {
     const button = (text, name, title, click) => pushButton(text, name, click, { title });
-    const amount = { type: "number", min: 1, max: MOST_SIMULATIONS, value: 20 };
-    this.amount = h("input", { ...amount, class: "az-number", "aria-label": "how many simulations to run" });
-    const many = () => this.run(Math.max(1, Math.floor(Number(this.amount.value)) || 1));
     const scrub = (event) => this.go(Number(event.target.value));
     this.slider = h("input", {
       type: "range",
@@ -103,7 +99,6 @@ class Explorer {
       on: { input: scrub },
     });
     this.progress = h("span.az-progress");
-    this.runMany = many;
     this.buttons = {
       reset: button(["\u21e4", long(" reset")], "reset", "back to the start (R)", () => this.go(0)),
       previous: button(["\u2190", long(" previous")], "previous", "previous phase (left arrow)", () =>
@@ -112,7 +107,6 @@ class Explorer {
       next: button(["next", long(" phase"), " \u2192"], "next", "next phase (right arrow)", () => this.go(this.t + 1)),
       one: button("run 1", "run-1", "run one simulation (1)", () => this.run(1)),
       five: button("run 5", "run-5", "run five simulations (5)", () => this.run(5)),
-      many: button("run", "run-n", "run the number of simulations in the box (Shift + N)", many),
     };
     this.buttons.next.classList.add("az-primary");
     const { reset, previous, next, one, five } = this.buttons;
@@ -122,7 +116,6 @@ class Explorer {
       { role: "group", "aria-label": "steps of the search" },
       group("az-steps", reset, previous, next),
       group("az-runs", one, five),
-      group("az-many", this.buttons.many, this.amount),
       h("div.az-time", this.slider, this.progress),
     );
   }
@@ -206,9 +199,9 @@ class Explorer {
   }
 
   #enable() {
-    const { reset, previous, next, one, five, many } = this.buttons;
+    const { reset, previous, next, one, five } = this.buttons;
     for (const button of [reset, previous]) enable(button, this.t > 0);
-    for (const button of [next, one, five, many]) enable(button, this.t < this.search.last);
+    for (const button of [next, one, five]) enable(button, this.t < this.search.last);
   }
 
   #notify(text) {
@@ -273,7 +266,6 @@ class Explorer {
   /** Applies a number; in JupyterLab the browser does not. */
   #enter(event) {
     event.preventDefault();
-    if (event.target === this.amount) return this.runMany();
     event.target.blur(); // This fires the change event.
   }
 
@@ -285,7 +277,6 @@ class Explorer {
       p: () => this.go(this.t - 1),
       1: () => this.run(1),
       5: () => this.run(5),
-      N: this.runMany,
       r: () => this.go(0),
       "?": () => this.help.toggleAttribute("open"),
     };
