@@ -16,13 +16,6 @@ from azjax.viz import animation, atlas, networks, page, report, summary
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
 from azjax.viz.positions import has_rules
 
-_POSITIONS = {  # Positions of tic-tac-toe to start from.
-    "Empty board": ".........",
-    "O answers a corner": "X........",
-    "O must block": "XX..O....",
-    "X can win in one move": "XX.OO....",
-    "O between two corners": "X...O...X",
-}
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
 _ROUNDED = 3  # Bytes per weight in large networks.
@@ -74,10 +67,7 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(game, quiet(search), packed)
-    data |= {"starts": [], "encoding": player.parts.network.encoding}
-    data["explorer"] = {"algorithm": "puct"}
-    if game.name == "tic_tac_toe":
-        data["starts"] = [{"title": k, "position": v} for k, v in _POSITIONS.items()]
+    data |= {"encoding": player.parts.network.encoding, "explorer": {"algorithm": "puct"}}
     name = type(search).__name__
     trained = "" if name == "PUCT" else f"; this run was trained with {name}"
     parts = [  # Kind, label, whether it is shown, title, introduction.

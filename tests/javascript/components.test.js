@@ -5,7 +5,7 @@ import { dataOf, solve } from "./data.js";
 import { COMPONENTS } from "../../azjax/viz/js/main.js";
 import { openGame } from "../../azjax/viz/js/games.js";
 import { openNetworks, opinionOf } from "../../azjax/viz/js/network.js";
-import { exactEvaluator } from "../../azjax/viz/js/evaluators.js";
+import { exactEvaluator } from "../../azjax/viz/js/bench.js";
 import { Place } from "../../azjax/viz/js/place.js";
 
 const SOLVED = solve("tic_tac_toe");

@@ -1,7 +1,7 @@
 // Data of pages, as Python packs them: a solved game, and an untrained network.
 
 import { gameNamed } from "../../azjax/viz/js/games.js";
-import { generator } from "../../azjax/viz/js/random.js";
+import { generator } from "../../azjax/viz/js/algorithms.js";
 
 export const base64 = (array) => Buffer.from(array.buffer).toString("base64");
 

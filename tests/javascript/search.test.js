@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Bench } from "../../azjax/viz/js/bench.js";
-import { EVALUATORS } from "../../azjax/viz/js/evaluators.js";
+import { Bench, EVALUATORS } from "../../azjax/viz/js/bench.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
-import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/random.js";
+import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/algorithms.js";
 import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
 
 const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0.25, dirichlet_alpha: 0.3 };

@@ -23,7 +23,7 @@ export function explorer(root, data, place) {
 
 class Explorer {
   constructor(root, data, place) {
-    Object.assign(this, { root, starts: data.starts ?? [], t: 0, selected: 0, follow: true });
+    Object.assign(this, { root, t: 0, selected: 0, follow: true });
     this.bench = new Bench({ ...data, settings: { ...data.settings, ...data.explorer } });
     this.tree = new TreeView((id) => this.select(id), this.#followBox());
     this.detail = new DetailView((id) => this.select(id));
@@ -232,7 +232,7 @@ class Explorer {
   }
 
   #drawStart() {
-    const { bench, starts } = this;
+    const { bench } = this;
     const { game, position, positions } = bench;
     const moved = (change) => () => {
       change();
@@ -241,11 +241,10 @@ class Explorer {
     replace(
       this.start,
       startEditor({
-        ...{ game, position, starts, canUndo: positions.length > 1 },
+        ...{ game, position, canUndo: positions.length > 1 },
         onMove: (action) => bench.play(action) && this.#adopt(0),
         onUndo: moved(() => bench.undo()),
         onReset: moved(() => bench.goTo(game.init())),
-        onStart: (text) => moved(() => bench.goTo(game.read(text)))(),
       }),
     );
   }

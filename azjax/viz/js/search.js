@@ -1,5 +1,4 @@
-import { ALGORITHMS, argmax, f32, softmax } from "./algorithms.js";
-import { generator } from "./random.js";
+import { ALGORITHMS, argmax, f32, generator, softmax } from "./algorithms.js";
 
 /** The three phases of a simulation, in order. */
 export const PHASES = ["selection", "expansion", "backup"];

@@ -70,9 +70,9 @@ export function whyNotSet(name, value) {
  * An editor of the position to search from, in which moves are played.
  *
  * A finished `position` is shown, but not searched. `onMove(action)`, `onUndo()` and `onReset()`
- * change it; `onStart(text)` chooses one of `starts`, `[{title, position}]`.
+ * change it.
  */
-export function startEditor({ game, position, canUndo, starts, onMove, onUndo, onReset, onStart }) {
+export function startEditor({ game, position, canUndo, onMove, onUndo, onReset }) {
   const { over, player } = position;
   const labels = Array(game.numActions).fill("");
   for (const action of game.legal(position)) labels[action] = game.moveLabel(position, action);
@@ -91,18 +91,9 @@ export function startEditor({ game, position, canUndo, starts, onMove, onUndo, o
         "div",
         h("p", attributes, note),
         h("div.az-group", button("undo", "undo", canUndo, onUndo), button("initial position", "empty", game.text(position) !== game.text(game.init()), onReset)),
-        starts.length ? startList(starts, game, position, onStart) : null,
       ),
     ),
   ];
-}
-
-function startList(starts, game, position, onStart) {
-  const text = game.text(position);
-  const found = starts.findIndex((start) => start.position === text);
-  const values = [...starts.keys(), ...(found < 0 ? [-1] : [])];
-  const write = (i) => starts[i]?.title ?? "custom";
-  return field("position", choice("start", values, found, write, (i) => i >= 0 && onStart(starts[i].position)));
 }
 
 function number(name, value, onChange) {
