@@ -5,7 +5,6 @@ import { dataOf, solve } from "./data.js";
 import { COMPONENTS } from "../../azjax/viz/js/main.js";
 import { openGame } from "../../azjax/viz/js/games.js";
 import { openNetworks, opinionOf } from "../../azjax/viz/js/network.js";
-import { exactEvaluator } from "../../azjax/viz/js/bench.js";
 import { Place } from "../../azjax/viz/js/place.js";
 
 const SOLVED = solve("tic_tac_toe");
@@ -83,33 +82,12 @@ test("a game is played against the network, and counted", async () => {
   assert.equal(root.dataset.board.replaceAll(".", ""), "X");
 });
 
-test("the policy and perfect play are shown on demand, and a game continues from the shared position", () => {
-  const { root, place } = mount("play");
-  const { policy, value } = opinionOf(NETWORKS[1], GAME, GAME.init());
-  assert.equal(root.querySelector("[data-value]"), null);
-  root.press("thoughts");
-  assert.equal(Number(root.querySelector("[data-value]").dataset.value), value);
-  assert.deepEqual(texts(root, "text"), policy.map((p) => (p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`)));
-  root.press("truth");
-  assert.equal(root.querySelector("[data-truth]").dataset.truth, "0");
-  place.set({ board: "XO..X...." });
-  assert.match(root.querySelector("[data-button='there']").textContent, /shared position/);
-  root.press("there");
-  assert.deepEqual([root.dataset.board, root.dataset.you], ["XO..X....", "O"]);
-  assert.equal(root.all(".az-mark").length, SOLVED.get("XO..X....").best.length);
-});
-
 test("each network's output is shown, and a blunder that a search corrects", () => {
   const { root, place } = mount("training");
   place.set({ board: "....X...." });
   for (const action of [0, 8]) {
     const shares = root.all("[data-share]").filter((_, i) => Math.floor(i / 2) === GAME.legal(at("....X....")).indexOf(action));
     assert.deepEqual(shares.map((cell) => Number(cell.dataset.share)), NETWORKS.map((network) => opinionOf(network, GAME, at("....X....")).policy[action]));
-  }
-  for (const [i, network] of NETWORKS.entries()) {
-    const column = root.all("[data-share]").filter((_, k) => k % 2 === i);
-    const framed = column.filter((cell) => cell.getAttribute("class").includes("az-share-best"));
-    assert.deepEqual(framed.map((cell) => cell.dataset.share), [String(Math.max(...opinionOf(network, GAME, at("....X....")).policy))]);
   }
   assert.deepEqual(root.all("[data-value]").map((cell) => Number(cell.dataset.value)), NETWORKS.map((network) => network.evaluate(at("....X....")).value));
   const isBlunder = ({ position, best }) => !position.over && !best.includes(opinionOf(NETWORKS[1], GAME, position).move);
@@ -145,13 +123,4 @@ test("the editor shows the planes of a position and the network's output, or why
   assert.equal(root.dataset.board, ".........");
   place.set({ board: "XXX......" }); // Not a position.
   assert.equal(root.dataset.board, ".........");
-});
-
-test("the exact evaluator prefers moves that keep the value", () => {
-  const evaluate = exactEvaluator(GAME);
-  for (const { position, value, best } of [...SOLVED.values()].filter((entry) => !entry.position.over).slice(0, 500)) {
-    const found = evaluate(position);
-    assert.equal(found.value, value);
-    assert.deepEqual(found.logits.flatMap((logit, action) => (logit === 0 ? [action] : [])), best);
-  }
 });
