@@ -26,24 +26,14 @@ _SAME = 0.1
 
 @dataclasses.dataclass
 class _Now:
-    """The state of the program.
+    """The state of the program."""
 
-    Attributes:
-      outcome: what to print if it is interrupted now, such as "nothing was written"; if None,
-        nothing is printed.
-      patient: whether the program stops by itself after the next signal, however long that takes.
-      signal: the signal that stops it; its exit status is then 128 + `signal`.
-      listens: whether the thread waits for signals.
-      started: the `time.monotonic()` of the start, before the heavy imports.
-      outputs: the file descriptors of stdout and stderr.
-    """
-
-    outcome: str | None = "not started"
-    patient: bool = False
-    signal: int = signal.SIGINT
-    listens: bool = False
-    started: float = dataclasses.field(default_factory=time.monotonic)
-    outputs: tuple[int, int] = (1, 2)
+    outcome: str | None = "not started"  # To print if it is interrupted now.
+    patient: bool = False  # Whether it stops by itself after the next signal, after any time.
+    signal: int = signal.SIGINT  # The one that stops it; its exit status is then 128 + `signal`.
+    listens: bool = False  # Whether the thread waits for signals.
+    started: float = dataclasses.field(default_factory=time.monotonic)  # Before heavy imports.
+    outputs: tuple[int, int] = (1, 2)  # The file descriptors of stdout and stderr.
 
 
 now = _Now()
@@ -90,16 +80,12 @@ def _end() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     for descriptor in now.outputs:
         os.dup2(null, descriptor)  # A spinner of the main thread may hide the cursor after this.
-    if os.environ.get("TERM") not in ("dumb", "unknown"):
-        for descriptor in filter(os.isatty, outputs):
-            _write(descriptor, _SHOW_CURSOR)
-    _write(outputs[1], sentence.encode(errors="backslashreplace"))
-    os._exit(130)
-
-
-def _write(descriptor: int, text: bytes) -> None:
     with contextlib.suppress(OSError):  # The reader may be closed.
-        os.write(descriptor, text)
+        if os.environ.get("TERM") not in ("dumb", "unknown"):
+            for descriptor in filter(os.isatty, outputs):
+                os.write(descriptor, _SHOW_CURSOR)
+        os.write(outputs[1], sentence.encode(errors="backslashreplace"))
+    os._exit(130)
 
 
 def _sentence() -> str:
@@ -115,13 +101,10 @@ def print_outcome() -> None:
 
 
 class Request:
-    """Turns the first signal in its `with` block into a request to stop.
+    """Turns the first signal in its `with` block into a request to stop, which sets `made`.
 
     After it, only Ctrl-C ends the process immediately: the system may repeat the other signals, and
     closing a terminal sends several. Signals that are ignored, as by `nohup`, stay ignored.
-
-    Attributes:
-      made: whether the request was made.
     """
 
     made = False

@@ -28,13 +28,10 @@ class OtherProcessEnded(BaseException):
     """Raised when another process ended before this one.
 
     It does not derive from Exception: a handler must not take it for damage of a file, for example.
-
-    Attributes:
-      processes: the index of the process; empty if there are several others.
     """
 
     def __init__(self):
-        """Names the other process of two."""
+        """Finds the index of the other process of two; `processes` is empty if there are more."""
         others = {*range(jax.process_count())} - {jax.process_index()}
         self.processes = others if len(others) == 1 else set()
         who = "".join(f"process {index}" for index in self.processes) or "another process"
@@ -53,19 +50,15 @@ def connected() -> Iterator[None]:
 
 
 def in_all(action: Callable[[], Result]) -> Result:
-    """Calls a function in every process and waits for all; an error in one is raised in all.
-
-    Raises:
-      OtherProcessError: if another process failed; has the message of that process.
-    """
+    """Calls a function in every process and waits for all; an error in one is raised in all."""
     if jax.process_count() == 1:
         return action()
     try:
         result = action()
     except Exception as error:
-        _share(str(error) or type(error).__name__)
+        gather(str(error) or type(error).__name__)
         raise
-    if message := _share(""):
+    for message in filter(None, gather("")):
         raise OtherProcessError(message)
     return result
 
@@ -73,11 +66,6 @@ def in_all(action: Callable[[], Result]) -> Result:
 def in_first(action: Callable[[], Any]) -> None:
     """Calls a function only in process 0, while the others wait; see `in_all`."""
     in_all(action if jax.process_index() == 0 else lambda: None)
-
-
-def _share(error: str) -> str:
-    """Sends an error message to all processes, and returns the first message that is not empty."""
-    return next((text for text in gather(error) if text), "")
 
 
 def gather(text: str) -> list[str]:

@@ -71,17 +71,9 @@ Fraction = Annotated[float, Range(0, 1)]
 
 
 def check(section: str, config: Any) -> None:
-    """Checks the settings of a dataclass against the types, choices and ranges of its fields.
+    """Checks the settings of a dataclass, in its `__post_init__`; see `checked`.
 
-    Numbers of NumPy and JAX become Python numbers, and integers become floats where the field is a
-    float. Traced numbers are not checked, so a setting can be swept under `vmap`.
-
-    Args:
-      section: prefix of the names in error messages, such as `search`; empty for none.
-      config: a dataclass instance, in its `__post_init__`.
-
-    Raises:
-      ValueError: naming the setting, its value and what is allowed.
+    `section` precedes the names in error messages, such as `search`; it is empty for none.
     """
     for name, hint in typing.get_type_hints(type(config), include_extras=True).items():
         full = f"{section}.{name}" if section else name
@@ -90,10 +82,10 @@ def check(section: str, config: Any) -> None:
 
 
 def checked(name: str, value: Any, hint: Any) -> Any:
-    """Checks a value against a type, with choices and ranges; converts numbers to Python's.
+    """Checks a value against a type, with choices and ranges; raises a ValueError that names both.
 
-    Raises:
-      ValueError: naming the value and what is allowed.
+    Numbers of NumPy and JAX become Python numbers, and integers become floats where the type is
+    float. Traced numbers are not checked, so a setting can be swept under `vmap`.
     """
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Annotated:

@@ -5,6 +5,7 @@ Those of other modules are imported here, so that all are in one namespace.
 
 import contextlib
 import errno
+import functools
 import pathlib
 import signal
 from collections.abc import Callable
@@ -66,9 +67,9 @@ class Sink(Callback):
 
     def close(self) -> None:
         """Closes the sink, if it is open."""
-        if self._sink is not None:
-            self._sink.close()
-            self._sink = None
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.close()
 
 
 class Output(Sink):
@@ -99,14 +100,7 @@ class Checkpoints(Callback):
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, rank: Callable[[Record], float]):
-        """Configures where and how often to save.
-
-        Args:
-          run_dir: the run directory.
-          every: number of iterations between checkpoints.
-          keep: number of newest checkpoints to keep, in addition to the best one.
-          rank: score of a record; higher is better.
-        """
+        """Saves every few iterations, and keeps the newest ones and that of the highest rank."""
         self._run_dir, self._every, self._keep, self._rank = run_dir, every, keep, rank
 
     def on_iteration(self, loop: Loop) -> None:
@@ -148,14 +142,7 @@ class Snapshots(Callback):
     def __init__(
         self, verification: Verification, parts: training.Parts, run_dir: Path, note: Note
     ):
-        """Initializes the callback.
-
-        Args:
-          verification: the callback that verifies the network; it must be called before this one.
-          parts: the game and the network.
-          run_dir: the run directory.
-          note: called with a sentence if a file cannot be written; training continues.
-        """
+        """Takes the verification, which must be called first; failures to write are only noted."""
         self._verification, self._run_dir, self._note = verification, run_dir, note
         self._keeps_answers = parts.game.is_small
         self._summarize = make_summary(parts.game, verification.solution)
@@ -183,11 +170,7 @@ class Snapshots(Callback):
 
 def make_summary(game: Game, solution: Solution) -> Callable[..., Any]:
     """Makes `(verdict, scores, values) -> snapshot`, compiled for a small game."""
-    places = atlas.make_atlas(game, solution)
-
-    def summarize(verdict, scores, values):
-        return atlas.make_snapshot(places, solution, verdict, scores, values)
-
+    summarize = functools.partial(atlas.make_snapshot, atlas.make_atlas(game, solution), solution)
     return jax.jit(summarize) if game.is_small else summarize
 
 

@@ -117,11 +117,9 @@ class Run:
           announce: called with sentences on what takes a while after the last iteration.
 
         Raises:
-          ValueError: if `callbacks` has anything but callbacks.
           FloatingPointError: if a metric is NaN or infinite.
           KeyboardInterrupt: if a callback set `interrupted`, after everything is saved.
         """
-        check_callbacks(callbacks)
         verification, path = self.verification, self.run_dir / "metrics.jsonl"
         verifies_all = verification is None or verification.every == 1
         start, plan = self.loop.iteration, self.plan
@@ -312,10 +310,6 @@ def open_run(
       resume: whether to resume the run in this directory.
       keep: names of settings that the number of devices must not change; see `fit_devices`.
       started: the `time.monotonic()` from which seconds count; now, by default.
-
-    Raises:
-      ValueError: if settings contradict each other or do not fit the machine.
-      runs.CheckpointError: if the run directory cannot be used.
     """
     started = time.monotonic() if started is None else started
     with contextlib.ExitStack() as held:
@@ -359,7 +353,6 @@ def open_run(
 
 
 def _note(sentence: str) -> None:
-    """Prints a sentence in one of the processes."""
     if jax.process_index() == 0:
         write_note(sentence)
 
@@ -370,17 +363,8 @@ def _check_same(config: Config, plan: Plan, run_dir: pathlib.Path | None, resume
         return
     package = pathlib.Path(__file__).parent
     code = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
-    settings = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    processes.check_same(
-        {
-            "the version of jax": jax.__version__,
-            "the code of azjax": code,
-            "run_dir": run_dir,
-            "resume": resume,
-            **settings,
-            **dataclasses.asdict(plan),
-        }
-    )
+    same = {"the version of jax": jax.__version__, "the code of azjax": code, "run_dir": run_dir}
+    processes.check_same(same | {"resume": resume} | vars(config) | vars(plan))
 
 
 def _fit(
@@ -401,12 +385,8 @@ def _fit(
 
 
 def _make_mesh(shards: int, fixed: bool) -> Mesh:
-    """Returns a mesh of all devices; if `fixed`, of the largest number that divides the shards.
-
-    With several processes, the mesh always has all devices: a smaller one could leave out all
-    devices of a process.
-    """
-    devices = jax.devices()
+    """Returns a mesh of all devices; if `fixed`, of the largest number that divides the shards."""
+    devices = jax.devices()  # Of all processes: a smaller mesh could leave out one of them.
     if fixed and jax.process_count() == 1:
         number = count_devices(shards, len(devices))
         if number < len(devices):
@@ -468,10 +448,7 @@ def _compile(
 def _restore(
     run_dir: pathlib.Path, parts: Parts, mesh: Mesh
 ) -> tuple[training.TrainState | None, float]:
-    """Returns the newest sound state of a run, if it has one, and its seconds of training.
-
-    It notes what the checkpoints and the metrics do not agree on.
-    """
+    """Returns the newest sound state of a run, if it has one, and its seconds of training."""
     records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
     state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
     for sentence in skipped:

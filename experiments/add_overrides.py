@@ -19,7 +19,7 @@ import tempfile
 from typing import Annotated
 
 from azjax._commands import command
-from azjax.cli import console, launch, lines
+from azjax.cli import console, launch, verify
 from azjax.exact.overrides import load_table, prune, table_path
 from azjax.exact.seat import SEATS
 from azjax.players import network_agent
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     name, seat = options.player, SEATS["first"]
     player = pretrained.load_pretrained(name)
     game, network = player.game, player.parts.network
-    path = options.table or table_path(lines.folder_of(name), player.iteration, seat, 0)
+    path = options.table or table_path(verify.folder_of(name), player.iteration, seat, 0)
     if not path.exists():
         make = command("azjax", "verify", name, "--lines", "first", "--repair", "12")
         raise ValueError(f"{path} does not exist: make it with {make}")
@@ -55,7 +55,7 @@ def run(options: Options) -> int:
     alone = network_agent(game, player.parts.evaluate, player.params)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         needed, last = prune(
-            game, network.encoding, alone, both, seat, pathlib.Path(folder, "games"), lines.watch
+            game, network.encoding, alone, both, seat, pathlib.Path(folder, "games"), verify.watch
         )
     won, drawn, lost = last.ends.moves
     print(f"{last.ends.decisions:,} decisions; ends: {won:,} won, {drawn:,} drawn, {lost:,} lost")

@@ -7,7 +7,7 @@ from typing import Annotated
 import jax
 
 from azjax._settings import Count, Positive, Range
-from azjax.cli import console, custom, players, specs
+from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.players import Agent, game_files, ratings, statistics
@@ -129,4 +129,4 @@ def _best(fitted: ratings.Ratings) -> list[tuple[str, float, float, float]]:
     return sorted(rows, key=lambda row: -row[1])
 
 
-main = console.make_main(run, Options, "azjax arena", "nothing was written", specs.HELP)
+main = console.make_main(run, Options, "azjax arena", "nothing was written", players.HELP)

@@ -39,23 +39,10 @@ _ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 def make_main(
     program: Callable[[Any], int], cls: Any, prog: str, interrupted: str, description: str = ""
 ) -> Callable[..., int]:
-    """Makes `main(arguments=None) -> exit status`, which parses the options and runs a program.
-
-    Args:
-      program: takes the options and returns the exit status.
-      cls: the dataclass of the options.
-      prog: the program's name.
-      interrupted: what to print after Ctrl-C, such as "nothing was written".
-      description: added to the help, after the docstring of `cls`.
-    """
-
-    def main(arguments: list[str] | None = None) -> int:
-        return run(
-            lambda: program(parsing.parse(cls, arguments, prog, description)),
-            interrupted,
-        )
-
-    return main
+    """Makes `main(arguments=None)`, which parses options `cls` and runs a program; see `run`."""
+    return lambda arguments=None: run(
+        lambda: program(parsing.parse(cls, arguments, prog, description)), interrupted
+    )
 
 
 def run(program: Callable[[], int], interrupted: str) -> int:
@@ -63,7 +50,8 @@ def run(program: Callable[[], int], interrupted: str) -> int:
 
     Args:
       program: returns its exit status.
-      interrupted: what to print after Ctrl-C, unless the program sets `interrupts.now.outcome`.
+      interrupted: what to print after Ctrl-C, such as "nothing was written", unless the program
+        sets `interrupts.now.outcome`.
 
     Returns:
       The status of `program`; 2 after a user error; after a signal, what shells report for it, such
@@ -72,11 +60,19 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     interrupts.now.outcome, interrupts.now.signal = interrupted, signal.SIGINT
     status = 141
     try:
-        return _run(program)
+        try:
+            return program()
+        except BrokenPipeError:
+            raise
+        except _USER_ERRORS as error:
+            if isinstance(error, OSError) and error.strerror:
+                error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            note(f"error: {error}")
+            return 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
         status = 128 + interrupts.now.signal
-    except OSError:  # Of stdout or stderr: `_run` reports all others.
+    except OSError:  # Of stdout or stderr.
         pass
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):  # Rich exits if a pipe is broken.
@@ -87,24 +83,8 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     return status
 
 
-def _run(program: Callable[[], int]) -> int:
-    try:
-        return program()
-    except BrokenPipeError:
-        raise
-    except _USER_ERRORS as error:
-        if isinstance(error, OSError) and error.strerror:
-            error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        note(f"error: {error}")
-        return 2
-
-
 def check_plot(path: pathlib.Path) -> None:
-    """Checks that a plot can be written; called before the computation, to fail early.
-
-    Raises:
-      ValueError: if the folder does not exist, or the name does not end in .svg.
-    """
+    """Raises a ValueError if a plot cannot be written; called before the computation."""
     check_folder(path)
     if path.suffix != ".svg":
         raise ValueError(f"--plot is {path}: use a name that ends in .svg")
@@ -152,10 +132,7 @@ def announce_solving(game: Game) -> None:
 
 @contextlib.contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Shows a message, such as `compiling…`, until the `with` block ends.
-
-    In a pipe, it is a line after some seconds, and again less and less often.
-    """
+    """Shows a message, such as `compiling…`, until the `with` block ends."""
     terminal = Console(stderr=True)
     with terminal.status(what) if terminal.is_terminal else _lines(lambda: what):
         yield
@@ -163,10 +140,7 @@ def busy(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """Shows a progress bar until the `with` block ends, which adds tasks to it.
-
-    In a pipe, it is a line about the last task after some seconds, and again less and less often.
-    """
+    """Shows a progress bar for the tasks of a `with` block; in a pipe, lines about the last one."""
     terminal = Console(stderr=True)
     bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
 
@@ -183,7 +157,7 @@ def progress() -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _lines(describe: Callable[[], str]) -> Iterator[None]:
-    """Prints what `describe` returns and the seconds until now, until the `with` block ends."""
+    """Prints what `describe` returns after some seconds, and again less and less often."""
     ended, start = threading.Event(), time.monotonic()
 
     def print_lines() -> None:
@@ -239,13 +213,10 @@ def print_table(
     """
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
-        is_name = column < names
+        is_name, least = column < names, len(heading)
+        justify = "left" if is_name else "right"
         table.add_column(
-            heading,
-            justify="left" if is_name else "right",
-            overflow="fold",
-            no_wrap=not is_name,
-            min_width=len(heading),
+            heading, justify=justify, overflow="fold", no_wrap=not is_name, min_width=least
         )
     for row in rows:
         table.add_row(*row)

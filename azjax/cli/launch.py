@@ -27,9 +27,7 @@ _FAILS = 5  # The same for a process that failed: the others may wait for it.
 def start(options: Options, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices, before JAX starts.
 
-    Args:
-      options: from the command line.
-      alone: whether the process runs only this program, so that JAX has not started yet.
+    `alone` is whether the process runs only this program, so that JAX has not started yet.
     """
     if options.distributed:
         assert options.run_dir is not None  # Checked by the options.
@@ -50,9 +48,6 @@ def join() -> None:
 
     JAX detects SLURM, Open MPI, Kubernetes and Cloud TPU. Elsewhere, the environment variables
     JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID must be set.
-
-    Raises:
-      ValueError: if the processes cannot connect; names the variables to set.
     """
     jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
@@ -122,10 +117,7 @@ def run(program: Callable[[], int]) -> int:
 
 
 def leave(status: int = 0, patience: float = _LEAVES) -> None:
-    """Waits for the other processes, if there are any, and disconnects from them.
-
-    After `patience` seconds, it ends this process with the status.
-    """
+    """Waits for the other processes, if any, and disconnects; ends this one after `patience` s."""
     if not jax.distributed.is_initialized():
         return
 
@@ -148,11 +140,7 @@ def is_first() -> bool:
 
 
 def _index_and_count() -> tuple[int, int]:
-    """Returns the index of this process and the number of processes, before JAX starts.
-
-    `jax.process_index()` and `jax.process_count()` would start JAX, and then the number of CPU
-    devices could not be set. With several processes, only a private module has the numbers.
-    """
+    """Returns the index of this process and their number; JAX's public functions would start it."""
     if not jax.distributed.is_initialized():
         return 0, 1
     from jax._src.distributed import global_state
@@ -163,10 +151,7 @@ def _index_and_count() -> tuple[int, int]:
 def spread(
     number: int, shards: int, resume: bool = False, evenly: tuple[int, ...] | None = None
 ) -> None:
-    """Sets the number of CPU devices of this process, before JAX creates its devices.
-
-    A number that the user set with an XLA flag or a JAX variable is kept. With GPUs or TPUs, the
-    CPU devices are not used.
+    """Sets the number of CPU devices of this process, unless a flag or variable of JAX sets it.
 
     Args:
       number: CPU devices; 0 means as many as `count_devices` allows.

@@ -1,22 +1,35 @@
 """Plays games at the terminal: a person or a machine on each side; `azjax play --help`."""
 
 import dataclasses
+import functools
 import io
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
 import jax
+import numpy as np
+from rich.console import Console
+from rich.text import Text
 
 from azjax._settings import Range
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.cli.players import choose_game, make_agent
-from azjax.cli.specs import HELP
-from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
+from azjax.cli.players import HELP, choose_game, make_agent
+from azjax.games.base import Game, State, name_actions, play
+from azjax.players import Agent, Decision
 from azjax.runs.loading import is_pretrained
 from azjax.runs.pretrained import has_overrides
 
 HUMAN = "human"
+MARKS = "XO"  # The marks of players 0 and 1.
+_STYLES = {"X": "bold cyan", "O": "bold magenta"}
+_COMMANDS = """\
+a move     plays it; the board shows the names of moves, such as 4 or d3
+hint, ?    shows a strong player's estimate of each of your moves
+undo       takes back your last move and the reply to it
+help       shows this list
+q, quit    ends the program"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,25 +50,8 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
 
-def choose_seats(options: Options, opponent: str, is_first: bool = False) -> tuple[str, str]:
-    """Returns the players of X and O.
-
-    A seat that is not named goes to a person, or to `opponent` if the other seat has a person. If
-    neither seat is named, `is_first` makes the opponent move first.
-    """
-    if is_first and options.x is None and options.o is None:
-        return opponent, HUMAN
-    x = options.x or (opponent if options.o == HUMAN else HUMAN)
-    return x, options.o or (opponent if x == HUMAN else HUMAN)
-
-
-def set_table(options: Options) -> Table:
-    """Makes the players.
-
-    Raises:
-      ValueError: if an option is not possible.
-      CheckpointError: if there is no such run.
-    """
+def set_table(options: Options) -> "Table":
+    """Makes the players: a seat without one goes to a person, or to the default opponent."""
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
     typed, game = choose_game(named, custom.name_player(options.typed, options.player))
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
@@ -68,12 +64,14 @@ def set_table(options: Options) -> Table:
         is_shipped = is_pretrained(typed.run_dir)
         opponent = str(typed.run_dir) if is_shipped else "alphazero"
         is_first = is_shipped and has_overrides(opponent)
-    seats = choose_seats(options, opponent, is_first)
-    x, o = (None if spec == HUMAN else seat(spec) for spec in seats)
-    return Table(game, (x, o), o or x or seat(opponent))
+    moves_first = options.o == HUMAN or (is_first and options.x is options.o is None)
+    x = options.x or (opponent if moves_first else HUMAN)
+    o = options.o or (opponent if x == HUMAN else HUMAN)
+    first, second = (None if spec == HUMAN else seat(spec) for spec in (x, o))
+    return Table(game, (first, second), second or first or seat(opponent))
 
 
-def run(table: Table) -> None:
+def run(table: "Table") -> None:
     """Plays games until the person stops; the seats are exchanged after each."""
     while True:
         table.play_game()
@@ -93,7 +91,7 @@ def _wants_another() -> bool:
         print("Type y to play again, or n to leave.")
 
 
-def play(options: Options) -> int:
+def start(options: Options) -> int:
     """Plays until the person leaves; returns the exit status."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
@@ -104,4 +102,211 @@ def play(options: Options) -> int:
     return 0
 
 
-main = console.make_main(play, Options, "azjax play", "the game was not finished", HELP)
+# The table.
+
+
+class Leave(Exception):
+    """Raised when the person quits; the message is printed last."""
+
+
+class Machine:
+    """A computer player with its random key."""
+
+    def __init__(self, game: Game, agent: Agent, key: jax.Array):
+        """Compiles the player if it is traceable."""
+        self.name, self._params, self._key = agent.name, agent.params, key
+        self._decide = jax.jit(agent.act) if agent.traceable else agent.act
+
+    def decide(self, state: State) -> Decision:
+        """Returns the decision in one position, without a batch axis."""
+        self._key, key = jax.random.split(self._key)
+        batch = jax.tree.map(lambda leaf: leaf[None], state)
+        with console.busy(f"{self.name} is choosing a move"):
+            decision = jax.device_get(self._decide(self._params, key, batch))
+        return jax.tree.map(lambda leaf: leaf[0], decision)
+
+
+class Position(NamedTuple):
+    """A position of a game, and the sum of the rewards so far, for player 0."""
+
+    state: State
+    score: float
+
+
+class Table:
+    """A game and its two players: machines, or None for a person."""
+
+    def __init__(self, game: Game, seats: tuple[Machine | None, Machine | None], hint: Machine):
+        """Takes the players of X and O, and the machine that gives hints."""
+        self.game, self.seats, self._hint = game, seats, hint
+        self._play = jax.jit(functools.partial(play, game))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the players of X and O."""
+        people = self.seats.count(None)
+        person = "a person" if people == 2 else "you"
+        x, o = (seat.name if seat else person for seat in self.seats)
+        return x, o
+
+    def play_game(self) -> None:
+        """Plays one game; raises Leave if a person quits."""
+        print(f"X: {self.names[0]}, O: {self.names[1]}")
+        state = self.game.init()
+        history = [Position(state, 0.0)]
+        while not self.game.is_over(history[-1].state):
+            machine = self.seats[int(self.game.player(history[-1].state))]
+            history = self._machine_moves(machine, history) if machine else self._read_move(history)
+        self._show(history)
+        score = history[-1].score
+        winner = 0 if score > 0 else 1
+        print(f"{MARKS[winner]} ({self.names[winner]}) wins." if score else "A draw.")
+
+    def advance(self, position: Position, action: int, name: str = "you") -> Position:
+        """Returns the position after a move; raises a ValueError if it is not legal."""
+        legal = np.asarray(self.game.legal_actions(position.state))
+        if not (0 <= action < len(legal) and legal[action]):
+            names = name_actions(self.game, position.state)
+            allowed = ", ".join(names[other] for other in np.flatnonzero(legal))
+            played = names[action] if 0 <= action < len(names) else f"the action {action}"
+            raise ValueError(f"{name} cannot play {played} here: the legal moves are {allowed}")
+        step = self._play(position.state, np.int32(action))
+        sign = 1 if int(self.game.player(position.state)) == 0 else -1
+        return Position(step.state, position.score + sign * float(step.reward))
+
+    def _machine_moves(self, machine: Machine, history: list[Position]) -> list[Position]:
+        if None not in self.seats:
+            self._show(history)
+        state = history[-1].state
+        decision = machine.decide(state)
+        moved = self.advance(history[-1], int(decision.action), machine.name)
+        names = name_actions(self.game, state)
+        print(announce(int(self.game.player(state)), machine.name, decision, names))
+        return [*history, moved]
+
+    def _read_move(self, history: list[Position]) -> list[Position]:
+        """Reads commands of the person to move until a move is made or taken back."""
+        state = history[-1].state
+        seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
+        names = name_actions(self.game, state)
+        self._show(history)
+        while True:
+            line = read_line(f"{MARKS[seat]}, your move: ")
+            match line.lower():
+                case "q" | "quit":
+                    raise Leave("Goodbye.")
+                case "help":
+                    print(_COMMANDS)
+                case "hint" | "?":
+                    show_hint(seat, self._hint.name, self._hint.decide(state), legal, names)
+                case "undo":
+                    if earlier := self._take_back(history):
+                        return earlier
+                    print("You have no move to take back.")
+                case _:
+                    try:
+                        action = read_move(line, legal, names)
+                    except ValueError as error:
+                        print(error)
+                        continue
+                    return [*history, self.advance(history[-1], action)]
+
+    def _take_back(self, history: list[Position]) -> list[Position] | None:
+        """Returns the history up to the previous turn of the player to move, if there is one."""
+        players = [int(self.game.player(position.state)) for position in history]
+        before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
+        return history[: before[-1] + 1] if before else None
+
+    def _show(self, history: list[Position]) -> None:
+        before = history[-2].state if len(history) > 1 else None
+        show(self.game, history[-1].state, before)
+
+
+def read_line(prompt: str) -> str:
+    """Reads a line, after a prompt on a terminal; raises Leave at the end of the input."""
+    try:
+        return input(prompt if at_terminal() else "").strip()
+    except EOFError:
+        newline = "\n" if at_terminal() else ""
+        raise Leave(f"{newline}The input has ended. Goodbye.") from None
+
+
+def at_terminal() -> bool:
+    """Whether the input comes from a terminal."""
+    return sys.stdin.isatty()
+
+
+# Text.
+
+
+def show(game: Game, state: State, before: State | None = None) -> None:
+    """Prints a position, in color on a terminal, and highlights the changes since `before`."""
+    drawing = game.display.render(state)
+    old = drawing if before is None else game.display.render(before)
+    text = Text()
+    for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
+        style = _STYLES.get(new_mark, "")
+        is_new = new_mark != old_mark and new_mark != " "
+        text.append(new_mark, f"{style} reverse" if is_new else style)
+    text.highlight_regex(r"\b[a-z]{0,2}\d+", "dim")  # Names of cells and columns.
+    print()
+    Console(highlight=False).print(text)
+    print()
+
+
+def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
+    """Parses the name of a move; raises a ValueError if it is not legal."""
+    free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
+    if text.lower() in free:
+        return free[text.lower()]
+    shown = repr(text if len(text) <= 20 else f"{text[:19]}…")
+    raise ValueError(f"{shown} is not a legal move: type one of {', '.join(free)}, or help.")
+
+
+def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:
+    """Returns a line with the move that a machine plays and the outcome it expects."""
+    played = names[int(decision.action)]
+    return f"{MARKS[seat]} ({name}) plays {played}{_expects(decision, seat)}"
+
+
+def _expects(decision: Decision, seat: int) -> str:
+    """Returns the outcome that a player expects from its move; empty without an estimate."""
+    value, action = decision.value, int(decision.action)
+    tried = decision.visit_counts is None or decision.visit_counts[action]
+    if decision.q_values is not None and tried:
+        value = decision.q_values[action]
+    return "" if value is None else f", expects {in_words(value, seat)}"
+
+
+def in_words(value, seat: int) -> str:
+    """Describes in words what an expected outcome in [-1, 1] means for a player."""
+    value = round(float(value), 2) + 0.0  # No -0.00.
+    bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
+    meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
+    return f"{meaning} for {MARKS[seat]} ({value:+.2f})"
+
+
+def show_hint(
+    seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]
+) -> None:
+    """Prints a player's estimates for every legal move and marks its choice."""
+    print(f"{name} would play {names[int(decision.action)]}{_expects(decision, seat)}")
+    columns = {
+        "visits": (decision.visit_counts, "{:,}"),
+        "Q": (decision.q_values, "{:+.2f}"),
+        "prior": (decision.prior, "{:.1%}"),
+        "policy": (decision.weights, "{:.1%}"),
+    }
+    columns = {title: column for title, column in columns.items() if column[0] is not None}
+    rows = []
+    for action in np.flatnonzero(legal).tolist():
+        unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
+        cells = [
+            "" if title == "Q" and unvisited else style.format(values[action] + 0)
+            for title, (values, style) in columns.items()
+        ]
+        rows.append((names[action], *cells, "best" if action == decision.action else ""))
+    console.print_table(("move", *columns, ""), rows, names=0)
+
+
+main = console.make_main(start, Options, "azjax play", "the game was not finished", HELP)

@@ -1,19 +1,19 @@
-"""Builds players from descriptions such as `uct:100` or `network@runs/NAME#20`; see `specs`."""
+"""Players as the command line describes them: `uct:100`, `puct:50@runs/NAME#20`."""
 
 import dataclasses
 import functools
 import pathlib
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from azjax import runs
 from azjax._commands import command
-from azjax._settings import MOST_SIMULATIONS
+from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
-from azjax.cli.specs import KINDS, SHIPPED, Spec, parse
 from azjax.exact import overrides
 from azjax.games import solver
 from azjax.games.base import Game
@@ -34,25 +34,115 @@ from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
 
+HELP = """\
+A player is written NAME, NAME:NUMBER or NAME:TIME.
+
+- random: a random legal move
+- perfect: from the exact solution, for games that can be enumerated
+- minimax:4: looks 4 moves ahead; without a number, to the end of the game
+- alphabeta:4: the same result, with alpha-beta pruning
+- uct:100: classic Monte Carlo tree search, with 100 random games per move
+- network: the network of a training run, without search
+- alphazero: the network, with the search of its training
+- repaired:32: alphazero:32 with the override table from azjax verify with --repair
+- puct:50: the network, with AlphaZero's search
+- gumbel:32: the network, with Gumbel AlphaZero's search
+
+- a player that comes with azjax, such as connect_four or hex:6
+
+- a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
+- @RUN_DIR: the run whose network plays, as in network@runs/NAME
+- #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
+- @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
+- #all: in a tournament, one player for each checkpoint"""
+SHIPPED = "shipped"  # The `Spec.name` of every player that comes with azjax.
 _FIRST = "tic_tac_toe"  # The game if none is named.
 _FASTEST = 20_000  # Simulations per second, at most; determines the tree size of a timed player.
+
+
+class Kind(NamedTuple):
+    """What may follow a player's name: a number, with its default, or a time, and a run."""
+
+    counts: Literal["moves ahead", "simulations"] | None = None
+    default: int | None = None
+    timed: bool = False
+    trained: bool = False
+
+
+KINDS = {
+    "random": Kind(),
+    "perfect": Kind(),
+    "minimax": Kind("moves ahead"),
+    "alphabeta": Kind("moves ahead"),
+    "uct": Kind("simulations", 100, timed=True),
+    "network": Kind(trained=True),
+    "alphazero": Kind("simulations", timed=True, trained=True),
+    "repaired": Kind("simulations", trained=True),
+    "puct": Kind("simulations", 50, timed=True, trained=True),
+    "gumbel": Kind("simulations", 32, timed=True, trained=True),
+    SHIPPED: Kind(trained=True),
+}
+_SPEC = re.compile(
+    r"(?P<name>[^:@#]*)(:(?P<amount>[^@#]*))?(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
+)
+
+
+class Spec(NamedTuple):
+    """A parsed description of a player."""
+
+    text: str
+    name: str  # One of `KINDS`.
+    number: int | None = None  # Simulations or moves ahead.
+    seconds: float | None = None
+    run_dir: pathlib.Path | None = None
+    checkpoint: int | Literal["all"] | None = None
+
+
+def parse(text: str) -> Spec:
+    """Parses a description.
+
+    Raises:
+      ValueError: if there is no such player, or it does not take what follows its name.
+    """
+    if text in pretrained.names():
+        return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
+    match = _SPEC.fullmatch(text)
+    name = match["name"] if match else text
+    if not match or name not in KINDS or name == SHIPPED:
+        known = [*KINDS][:-1] + [*pretrained.names()]
+        names = ", ".join(known) + did_you_mean(name, known)
+        raise ValueError(f"unknown player {name!r}: use one of {names}")
+    kind, run, step, amount = KINDS[name], match["run"], match["checkpoint"], match["amount"]
+    if not kind.trained and (run, step) != (None, None):
+        raise ValueError(f"{text!r} names a run, and {name} plays without one: leave it out")
+    if run == "":
+        raise ValueError(f"{text!r} has no run after the @: add one, as in {name}@runs/NAME")
+    if step not in (None, "all"):
+        if not re.fullmatch("[0-9]{1,9}", step):
+            raise ValueError(f"{text!r} has no checkpoint after the #: use a number, as in #20")
+        step = int(step)
+    spec = Spec(text, name, kind.default, None, pathlib.Path(run) if run else None, step)
+    if amount is None:
+        return spec
+    if kind.counts is None:
+        raise ValueError(f"{text!r} has something after the colon, and {name} takes nothing there")
+    if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST_SIMULATIONS:
+        return spec._replace(number=int(amount))
+    is_time = kind.timed and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?s", amount)
+    if is_time and 0 < (seconds := float(amount.removesuffix("s"))) <= 3600:
+        return spec._replace(number=None, seconds=seconds)
+    or_time = ", or a time up to 3600s such as 0.5s" if kind.timed else ""
+    raise ValueError(
+        f"{text!r} needs a number of {kind.counts} after the colon: use 1 to "
+        f"{MOST_SIMULATIONS}{or_time}"
+    )
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
     """Chooses the game, and the run for descriptions without one.
 
-    Args:
-      specs: descriptions of the players.
-      typed: the run, game and network from the command line.
-
-    Returns:
-      Two values: `typed`, completed with a run and the name of the game, and the game itself. If
-      `typed` has no run, it is the first one that a description names, or the newest, or the player
-      of the game that comes with azjax. Without any run and game, the game is tic-tac-toe.
-
-    Raises:
-      ValueError: as `specs.parse`, `custom.check_run` and `custom.find_game` do.
-      runs.CheckpointError: if there is no such run.
+    The run is the first one that a description names, or the newest, or the player of the game that
+    comes with azjax. Without any run and game, the game is tic-tac-toe.
     """
     named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
     typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
@@ -68,7 +158,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     """Makes the player of a description such as `puct:50@runs/NAME#20`.
 
     Args:
-      spec: the description; see `specs.HELP`.
+      spec: the description; see `HELP`.
       game: the rules.
       typed: the run for a description without one, and the custom game and network of the run.
 
@@ -93,12 +183,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
 def make_agents(
     specs: Sequence[str], game: Game, typed: custom.Typed = custom.NOTHING
 ) -> list[Agent]:
-    """Makes several players with different names.
-
-    Raises:
-      ValueError: as `make_agent` does, or if two descriptions are the same.
-      runs.CheckpointError: as `make_agent` does.
-    """
+    """Makes several players with different names."""
     specs = [one for spec in specs for one in expand(spec, typed)]
     for spec in specs:
         if specs.count(spec) > 1:
@@ -112,12 +197,7 @@ def make_agents(
 
 
 def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
-    """Replaces `#all` by each checkpoint of the run, oldest first; keeps other descriptions.
-
-    Raises:
-      ValueError: if the description cannot be parsed, or there is no checkpoint.
-      runs.CheckpointError: if there is no run.
-    """
+    """Replaces `#all` by each checkpoint of the run, oldest first; keeps other descriptions."""
     parsed = parse(spec)
     if parsed.checkpoint != "all":
         return [spec]
@@ -146,8 +226,7 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
             return minimax_agent(game, spec.number)
         case "alphabeta":
             return alpha_beta_agent(game, spec.number)
-        case _:
-            return _searcher(spec, game, UCT(), rollout_evaluator(game))
+    return _searcher(spec, game, UCT(), rollout_evaluator(game))
 
 
 def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
@@ -181,9 +260,8 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
         )
     moves = [table[:-1] for table in tables]  # Without their rounds.
     table = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
-    agent = _trained_agent(
-        spec._replace(name="alphazero" if number else "network"), player, run_dir
-    )
+    alone = spec._replace(name="alphazero" if number else "network")
+    agent = _trained_agent(alone, player, run_dir)
     name = f"repaired({number})" if number else "repaired"
     return overrides.override_agent(player.game, agent, table, name)
 

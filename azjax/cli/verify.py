@@ -1,27 +1,34 @@
 """Verifies a trained player, or evaluates it on labelled positions: `azjax verify`."""
 
 import dataclasses
+import functools
 import json
 import pathlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range
-from azjax.cli import console, custom, labelled, launch, lines
+from azjax.cli import console, custom, launch
 from azjax.cli.parsing import Place
-from azjax.exact import sampling
+from azjax.exact import exhaustive, sampling
+from azjax.exact.moves import replay
+from azjax.exact.overrides import OverrideTable
+from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import Game, State, choose, name_actions
 from azjax.games.positions import ILLEGAL, Positions
+from azjax.players.game_files import name_moves
+from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import in_slices
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.runs.loading import is_pretrained
 from azjax.runs.player import Player
 from azjax.runs.pretrained import has_overrides
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
+_OUTCOMES = ("won", "drawn", "lost")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,15 +65,10 @@ class Options:
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines examines one player: give --simulations a single number")
         if self.lines is not None and self.until is not None:
-            raise ValueError(
-                "--until is for all positions, and --lines for those that a player reaches: leave "
-                "one of them out"
-            )
+            raise ValueError("--until is for all positions: leave it out, or leave --lines out")
         for name in ("most", "repair"):
             if self.lines is None and getattr(self, name):
-                raise ValueError(
-                    f"--{name} is a setting of --lines: add --lines first, or leave it out"
-                )
+                raise ValueError(f"--{name} is a setting of --lines: add --lines first")
         if self.most is not None and self.repair:
             raise ValueError("--repair explores all games: leave --most out")
 
@@ -75,22 +77,14 @@ def examine(options: Options) -> int:
     """Examines the newest checkpoint and prints the results; returns the exit status."""
     typed = custom.name_player(options.typed, options.player)
     if typed.run_dir is not None and is_pretrained(typed.run_dir):
-        options = _for_shipped(options, typed.run_dir)
+        named = options.lines or options.simulations or options.until
+        if not named and has_overrides(str(typed.run_dir)):  # As it was proved.
+            options = dataclasses.replace(options, lines="first")
     if options.lines is not None:
         launch.spread(launch.cores(), launch.cores())
     run_dir, player = custom.open_run(typed)
-    if player.name is not None:
-        run_dir = lines.folder_of(player.name)
     if options.lines is not None:
-        return lines.prove(
-            player,
-            options.lines,
-            options.simulations[0] if options.simulations else 0,
-            options.json,
-            run_dir=run_dir,
-            most=options.most,
-            rounds=options.repair,
-        )
+        return _prove(options, player, folder_of(player.name) if player.name else run_dir)
     if player.game.enumerable or player.game.positions is None:
         return _verify(options, player)
     if options.until is not None:
@@ -102,14 +96,7 @@ def examine(options: Options) -> int:
     return 0
 
 
-def _for_shipped(options: Options, name: pathlib.Path) -> Options:
-    """Returns the options for a player that comes with azjax.
-
-    By default, a player with overrides moves first, against every reply, as it was proved.
-    """
-    if options.lines or options.simulations or options.until or not has_overrides(str(name)):
-        return options
-    return dataclasses.replace(options, lines="first")
+# All positions.
 
 
 def _verify(options: Options, player: Player) -> int:
@@ -142,30 +129,13 @@ def _verify(options: Options, player: Player) -> int:
     return 0 if holds else 1
 
 
-def _evaluate(options: Options, player: Player, positions: Positions) -> None:
-    """Prints the errors of the network alone and with its search on labelled positions."""
-    numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
-    results = {number: labelled.evaluate(player, positions, number) for number in numbers}
-    counts = {number: errors for number, (errors, _) in results.items()}
-    if options.json:
-        print(json.dumps(labelled.as_json(player, positions, counts), indent=2))
-        return
-    labelled.show(positions, counts)
-    actions = np.asarray(choose(results[0][1], positions.outcomes != ILLEGAL))
-    _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
-
-
 def _show_blunders(
     game: Game, states: State, outcomes: np.ndarray, actions: np.ndarray, limit: int
 ) -> None:
     """Draws at most `limit` of the positions where the network's action worsens the outcome.
 
-    Args:
-      game: the rules.
-      states: `[S, ...]`.
-      outcomes: `[S, A]`, of each action, for the player to move; less than -1 where it is illegal.
-      actions: `[S]`, those of the network.
-      limit: the maximum number of positions to draw.
+    `states` are `[S, ...]`, `actions` are `[S]`, and `outcomes` are `[S, A]`, of each action for
+    the player to move; less than -1 where it is illegal.
     """
     rows, best = np.arange(len(actions)), outcomes.max(axis=1)
     wrong = np.flatnonzero(outcomes[rows, actions] < best)
@@ -181,6 +151,213 @@ def _show_blunders(
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")
+
+
+# Labelled positions.
+
+
+def _evaluate(options: Options, player: Player, positions: Positions) -> None:
+    """Prints the errors of the network alone and with its search on labelled positions."""
+    numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
+    results = {number: evaluate(player, positions, number) for number in numbers}
+    counts = {number: errors for number, (errors, _) in results.items()}
+    if options.json:
+        print(json.dumps(errors_as_json(player, positions, counts), indent=2))
+        return
+    show_errors(positions, counts)
+    actions = np.asarray(choose(results[0][1], positions.outcomes != ILLEGAL))
+    _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
+
+
+def evaluate(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
+    """Counts the errors of a search, or of the network alone; returns scores `[S, A]` as well."""
+    with console.progress() as bar:
+        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
+        policy = in_slices(
+            functools.partial(_policy, player, num_simulations),
+            lambda done: bar.update(task, completed=done),
+        )
+        scores, values = policy(positions.states)
+    return count_errors(positions, lambda _: (scores, values)), scores
+
+
+def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
+    """Returns scores of moves and values; the value of a search is that of the move it plays.
+
+    The value of the root is a mean over all visits, including visits to moves that Gumbel rejects.
+    """
+    if not num_simulations:
+        return player.evaluate(states)
+    result = player.search(jax.random.key(0), states, num_simulations=num_simulations)
+    played = jax.nn.one_hot(result.action, player.game.num_actions)
+    return played, (played * result.q_values).sum(axis=1)
+
+
+def _name(num_simulations: int) -> str:
+    return f"{num_simulations} simulations" if num_simulations else "network alone"
+
+
+def errors_as_json(
+    player: Player, positions: Positions, counts: dict[int, ErrorCounts]
+) -> dict[str, Any]:
+    """Returns the errors as a JSON object; `counts` are by the number of simulations."""
+    players = []
+    for number, errors in counts.items():
+        shares = {
+            kind: {name: share._asdict() for name, share in by_class.items()}
+            for kind, by_class in rates(positions, errors)._asdict().items()
+        }
+        totals = {
+            kind: dict(zip(positions.classes, count.tolist(), strict=True))
+            for kind, count in errors._asdict().items()
+        }
+        players.append({"simulations": number, "counts": totals, "rates": shares})
+    return {"game": player.game.name, "iteration": player.iteration, "players": players}
+
+
+def show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
+    """Prints tables of the errors by class, with 95% intervals."""
+    first = next(iter(counts.values()))
+    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
+    random = {"random": random_errors(positions)}
+    for title, totals, columns in (
+        (
+            "% of moves that worsen the outcome (95% interval)",
+            first.positions,
+            random | {name: share.errors for name, share in shares.items()},
+        ),
+        (
+            "The same where exactly one move keeps the outcome",
+            first.decisive,
+            {name: share.decisive_errors for name, share in shares.items()},
+        ),
+        (
+            "% of won and lost positions whose value has the wrong sign",
+            first.decided,
+            {name: share.sign_errors for name, share in shares.items()},
+        ),
+    ):
+        of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
+        names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
+        rows = [
+            (name, of.get(name, ""), *(_cell(share.get(name)) for share in columns.values()))
+            for name in names
+        ]
+        print()
+        console.print_table(["positions", "of", *columns], rows, title=title)
+
+
+def _cell(share: Interval | float | None) -> str:
+    if not isinstance(share, Interval):
+        return "" if share is None else f"{100 * share:.1f}"
+    return f"{100 * share.estimate:.1f} ({100 * share.low:.1f}–{100 * share.high:.1f})"
+
+
+# Every reply.
+
+
+def folder_of(name: str) -> pathlib.Path:
+    """Returns the folder with the explored games of a player that comes with azjax."""
+    return pathlib.Path("runs", "verified", name.replace(":", "_"))
+
+
+def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
+    """Plays a player against every reply and prints how the games end; returns the exit status."""
+    assert options.lines is not None
+    simulations = options.simulations[0] if options.simulations else 0
+
+    def show_round(proof: SeatProof, table: OverrideTable) -> None:
+        if not options.json:
+            print(
+                f"round {table.rounds}: {proof.lost:,} lost ends; the override table has "
+                f"{len(table.actions):,} moves now, symmetric copies included",
+                flush=True,
+            )
+
+    proof = prove_seat(
+        player,
+        options.lines,
+        simulations=simulations,
+        run_dir=run_dir,
+        most=options.most,
+        rounds=options.repair,
+        watch=watch,
+        notify=show_round,
+    )
+    if options.json:
+        print(json.dumps(_content(player, options.lines, simulations, proof), indent=2))
+    else:
+        _show(player, options.lines, simulations, proof)
+    return 0 if proof.is_proof else 1
+
+
+def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
+    """Shows a progress bar for each ply; returns the last step."""
+    with console.progress() as progress:
+        bars: dict[int, Any] = {}
+        step = None
+        for step in steps:
+            if step.ply not in bars:
+                bars[step.ply] = progress.add_task("")
+            lost = f"{step.ends.moves[2]:,} lost ends"
+            text = f"ply {step.ply:2}: {step.total:,} positions; {lost}"
+            progress.update(
+                bars[step.ply], completed=step.positions, total=step.total, description=text
+            )
+    assert step is not None  # Every exploration has a start.
+    return step
+
+
+def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> dict[str, Any]:
+    last, ends = proof.exploration, proof.exploration.ends
+    games = ends.games[0] + ends.games[1:].mean(axis=0)
+    return {
+        "game": player.game.name,
+        "iteration": player.iteration,
+        "seat": seat,
+        "simulations": simulations,
+        "overrides": len(proof.table.actions),
+        "unbeatable": proof.is_proof,
+        "sampled": last.sampled,
+        "up_to_symmetry": proof.symmetric,
+        "decisions": ends.decisions,
+        "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
+        "games": dict(zip(_OUTCOMES, games.tolist(), strict=True)),
+        "share_of_games_lost": ends.share(2),
+        "first_lost_game": last.lost,
+    }
+
+
+def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None:
+    last, ends = proof.exploration, proof.exploration.ends
+    name = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
+    if player.overrides is not None:
+        name += f", {len(player.overrides.actions):,} overrides up to symmetry"
+    if len(proof.table.actions):
+        name += f", {len(proof.table.actions):,} overrides"
+    print(f"{player.game.name}, network #{player.iteration} {name}, moving {seat}")
+    rows = []
+    for column, outcome in enumerate(_OUTCOMES):
+        share, low, high = ends.share(column)
+        percent = f"{100 * share:.4g}"
+        if last.sampled:
+            percent += f" [{100 * low:.3g}, {100 * high:.3g}]"
+        of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
+        rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
+    console.print_table(("", "ends", "% of ends", "% of games"), rows)
+    copies = ", symmetric copies counted once" if proof.symmetric else ""
+    print(f"{ends.decisions:,} positions decided{copies}, {last.ply + 1} plies")
+    if last.lost is not None:
+        [names] = name_moves(player.game, np.array([last.lost]))
+        state = jax.tree.map(lambda leaf: leaf[0], replay(player.game, [last.lost]))
+        print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
+    elif not proof.is_proof:
+        print("NOT PROVED: no explored game is lost, but positions were left out")
+    else:
+        print(f"UNBEATABLE moving {seat}: no game is lost, over all replies of the opponent")
+    if proof.decided:
+        speed = proof.decided / max(proof.seconds, 1e-9)
+        print(f"{proof.decided:,} positions decided in this call, {speed:,.0f} per second")
 
 
 main = console.make_main(examine, Options, "azjax verify", "the examination was not finished")

@@ -11,7 +11,7 @@ import pytest
 
 import azjax
 from azjax import training
-from azjax.cli import custom, labelled, verify
+from azjax.cli import custom, verify
 from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
 from azjax.proof.labelled import count_errors, random_errors, rates
@@ -150,7 +150,7 @@ def test_verify_prints_tables_of_errors_and_blunders(run_dir, answers, monkeypat
     def evaluate(player, positions, number):
         return count_errors(positions, lambda _: policies[number]), policies[number][0]
 
-    monkeypatch.setattr(labelled, "evaluate", evaluate)
+    monkeypatch.setattr(verify, "evaluate", evaluate)
     assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
     out, err = capfd.readouterr()
     assert err == ""

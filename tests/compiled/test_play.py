@@ -13,7 +13,7 @@ import pytest
 
 import guard
 import misere_pile
-from azjax.cli import board, play, table
+from azjax.cli import play
 from azjax.cli.parsing import parse
 from azjax.games.square import cell_names
 from azjax.players import Decision, perfect_agent, random_agent
@@ -109,8 +109,8 @@ def test_the_same_seed_plays_the_same_game(program):
 def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     game = misere_pile.make()  # Taking 1, 2, 2 from five stones: the second player loses.
     monkeypatch.setattr(sys, "stdin", Keyboard([0, 1, 1], terminal=False))
-    hint = table.Machine(game, random_agent(game), jax.random.key(0))
-    table.Table(game, (None, None), hint).play_game()
+    hint = play.Machine(game, random_agent(game), jax.random.key(0))
+    play.Table(game, (None, None), hint).play_game()
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
 
 
@@ -135,7 +135,7 @@ def test_hint_of_a_search(capsys):
     visits, weights = np.array([0, 3, 6, 0]), np.array([0.0, 0.3, 0.7, 0.0])
     decision = Decision(np.int32(2), weights, 0.1, rng.uniform(-1, 1, 4), rng.random(4), visits)
     legal = np.array([True, True, True, False])
-    board.show_hint(0, "puct(9)", decision, legal, ("a", "b", "c", "d"))
+    play.show_hint(0, "puct(9)", decision, legal, ("a", "b", "c", "d"))
     first, head, *rows = [line.split() for line in capsys.readouterr().out.strip().splitlines()]
     assert first[:4] == ["puct(9)", "would", "play", "c,"]
     assert head == ["move", "visits", "Q", "prior", "policy"]
@@ -219,7 +219,7 @@ def test_values_in_words():
         (-0.89, "a disadvantage (-0.89)"),
         (-0.9, "a loss (-0.90)"),
     ]:
-        assert board.in_words(np.float32(value), 1) == words.replace("(", "for O (")
+        assert play.in_words(np.float32(value), 1) == words.replace("(", "for O (")
     rows = [
         ([0.9, -0.02], [0, 9], "an even game for O (-0.02)"),  # The value of the chosen move.
         (None, None, "a disadvantage for O (-0.67)"),
@@ -229,4 +229,4 @@ def test_values_in_words():
         q_values, visits = (known and np.array(known) for known in (q_values, visits))
         decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
         said = f"O (name) plays 1, expects {message}"
-        assert board.announce(1, "name", decision, "01") == said
+        assert play.announce(1, "name", decision, "01") == said

@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 import guard
-from azjax.cli import specs
+from azjax.cli import players
 from azjax.games.base import init_batch
 from azjax.players.overrides import Overrides
 from azjax.runs import pretrained
@@ -87,7 +87,7 @@ def test_damaged_files_are_one_sentence_and_no_matter_of_runs(folder, tmp_path):
         assert_refused((load, f"index.json {said}"))
     with guard.sharing():
         assert azjax.load(run_dir).iteration == 0
-    assert specs.parse(f"network@{run_dir}").name == "network"
+    assert players.parse(f"network@{run_dir}").name == "network"
 
 
 def test_a_folder_of_the_same_name_is_preferred(tmp_path, monkeypatch):

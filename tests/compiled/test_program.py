@@ -238,17 +238,9 @@ def test_a_damaged_run_continues_from_an_older_checkpoint(run_dir, trained, capf
     assert_same_end(run_dir, trained.run_dir)
 
 
-def spoil(name, content):
-    return lambda run_dir: (run_dir / name).write_text(content)
-
-
 def edit_seed(run_dir):
     path = run_dir / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": 1}))
-    damage(run_dir, 8)
-
-
-def damage_newest(run_dir):
     damage(run_dir, 8)
 
 
@@ -257,19 +249,9 @@ def damage_all(run_dir):
         damage(run_dir, step)
 
 
-def remove(path):
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def put_folder(path):
-    if path.exists():
-        remove(path)
-    path.mkdir()
-
-
-def put_link(path):
-    path.rename(path.parent / "elsewhere")
-    path.symlink_to("elsewhere")
+def put_link(run_dir):
+    (run_dir / "checkpoints").rename(run_dir / "elsewhere")
+    (run_dir / "checkpoints").symlink_to("elsewhere")
 
 
 def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monkeypatch, capfd):
@@ -280,26 +262,32 @@ def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monke
         *(lambda run_dir, p=p: p.main(["--run-dir", str(run_dir)]) for p in (verify, report, play)),
         lambda run_dir: arena.main([f"network@{run_dir}#all", "random"]),
     ]
-    start = f'{{"format": {runs.FORMAT}, '
+    bad = f'{{"format": {runs.FORMAT}, "colour": 3}}'
     rows = [
         (edit_seed, everywhere, "seed is 1 in ", "and checkpoint 8 was written with 0: restore"),
-        (damage_newest, everywhere[1:], "checkpoint 8 in ", " is damaged", "use one of ", " 6"),
-        (damage_all, [resume], "no checkpoint in ", " is sound", "start a new run"),
-        *(
-            (lambda run_dir, change=change, name=name: change(run_dir / name), [resume], said)
-            for change, name, said in [
-                (remove, "checkpoints", "checkpoints is missing: restore it"),
-                (put_link, "checkpoints", "checkpoints is a link to elsewhere, and azjax"),
-                (put_link, "metrics.jsonl", "metrics.jsonl is a link to elsewhere, and azjax"),
-                (put_folder, "metrics.jsonl", "metrics.jsonl: Is a directory"),
-                (put_folder, "config.json", "config.json cannot be used"),
-                (remove, "plan.json", "plan.json cannot be used"),
-                (put_folder, "train.lock", "train.lock: Is a directory"),
-            ]
+        (
+            lambda d: damage(d, 8),
+            everywhere[1:],
+            "checkpoint 8 in ",
+            "is damaged",
+            "use one of ",
+            "6",
         ),
-        (spoil("config.json", start + '"colour": 3}'), [resume], "config.json cannot be used"),
-        (spoil("plan.json", start + '"preset": 1}'), [resume], "plan.json cannot be used"),
-        (spoil("metrics.jsonl", "no record\n" * 2), [resume], "line 1, is not a record of an"),
+        (damage_all, [resume], "no checkpoint in ", " is sound", "start a new run"),
+        (
+            lambda d: shutil.rmtree(d / "checkpoints"),
+            [resume],
+            "checkpoints is missing: restore it",
+        ),
+        (put_link, [resume], "checkpoints is a link to elsewhere, and azjax"),
+        (lambda d: (d / "train.lock").mkdir(), [resume], "train.lock: Is a directory"),
+        (lambda d: (d / "plan.json").unlink(), [resume], "plan.json cannot be used"),
+        (lambda d: (d / "config.json").write_text(bad), [resume], "config.json cannot be used"),
+        (
+            lambda d: (d / "metrics.jsonl").write_text("no record\n" * 2),
+            [resume],
+            "line 1, is not a record of an",
+        ),
     ]
     for number, (change, programs, *fragments) in enumerate(rows):
         run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))

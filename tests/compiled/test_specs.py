@@ -191,30 +191,18 @@ def test_one_player_for_each_checkpoint_and_all_have_different_names(tic_tac_toe
 # Errors.
 
 EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired, puct, gumbel"
-UNKNOWN = ["", "stockfish", "uct 100", "Perfect", "human", "uct#1#2"]
-AMOUNTS = {
-    "a number of moves ahead after the colon: use 1 to 1000000": [
-        *("minimax:0", "minimax:-1", "minimax:1s", "alphabeta:"),
-    ],
-    "a number of simulations after the colon: use 1 to 1000000": ["repaired:0.5s", "repaired:5.0"],
-    "a number of simulations after the colon: use 1 to 1000000, or a time up to 3600s such as": [
-        *("uct:", "uct:x", "uct:1000001", f"uct:{'9' * 5000}", "uct:²", "uct:0s", "uct:5ms"),
-        *("uct:.s", "uct:1m", "uct:3601s", "uct:-1s", "uct:nans", "uct:5:6"),
-    ],
-}
+COUNT = "a number of simulations after the colon: use 1 to 1000000, or a time up to 3600s such as"
 REFUSED = [
     ("random:5", "'random:5' has something after the colon, and random takes nothing there"),
-    ("perfect:", "'perfect:' has something after the colon, and perfect takes nothing there"),
-    ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
     ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
-    ("random#all", "'random#all' names a run, and random plays without one: leave it out"),
     ("network@", "'network@' has no run after the @: add one, as in network@runs/NAME"),
-    ("network#", "'network#' has no checkpoint after the #: use a number, as in #20"),
     ("network#-1", "'network#-1' has no checkpoint after the #: use a number, as in #20"),
     ("puct:5", "needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or"),
     ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
-    *((spec, f"unknown player {spec!r}: use one of {EVERY}") for spec in UNKNOWN),
-    *((spec, f"{spec!r} needs {said}") for said, specs in AMOUNTS.items() for spec in specs),
+    ("alphabeta:", "'alphabeta:' needs a number of moves ahead after the colon: use 1 to 1000000"),
+    ("minimax:1s", "'minimax:1s' needs a number of moves ahead after the colon: use 1 to 1000000"),
+    *((spec, f"unknown player {spec!r}: use one of {EVERY}") for spec in ["", "uct 100", "u#1#2"]),
+    *((f"uct:{x}", f"needs {COUNT}") for x in ["", "1000001", "9" * 5000, "²", "0s", "3601s"]),
 ]
 
 
@@ -230,7 +218,6 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         *((call(spec), said) for spec, said in REFUSED),
         (call("perfect", **four), "connect_four has too many positions to enumerate"),
         (call("minimax", **four), "minimax cannot look to the end of connect_four: give "),
-        (call("alphabeta", **four), "to the end of connect_four: give ", "such as alphabeta:4"),
         (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
         (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
         (call(f"network@{run}#all"), "names several players: name one checkpoint, as in #20"),
@@ -238,8 +225,6 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (lambda: make_agents(["random", "uct", "random"], tic_tac_toe), "'random' is listed twice"),
         (lambda: expand("network#all"), "'network#all' needs the network of a training"),
         (lambda: expand("network@new#all"), "new has no checkpoint yet: resume the run"),
-        (lambda: expand("network@nothing#all"), "nothing is not a run directory"),
-        (lambda: expand("stockfish#all"), "unknown player 'stockfish'"),
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)

@@ -3,7 +3,7 @@
 import pytest
 
 from azjax import program, runs
-from azjax.cli import arena, explain, options, play, report, train, verify
+from azjax.cli import explain, options, report, train, verify
 from azjax.runs import checkpoint
 from refusals import assert_refused, check_program
 from trained import files
@@ -11,25 +11,14 @@ from trained import files
 TRAIN = [
     ("--game chess", "unknown game 'chess'", "tic_tac_toe, connect_four"),
     ("--preset tiny", "unknown preset 'tiny'", "default, paper, mlp, connect_four"),
-    ("--until maybe", "--until is 'maybe': use 'auto' or 'perfect' or"),
     ("--frobnicate 3", "--frobnicate", "--help"),
-    ("--learner.batchsize 3", "--learner.batchsize", "; did you mean --learner.batch-size?"),
     ("train", "train", "--help"),
-    ("--learner.batch-size many", "--learner.batch-size is 'many': use an integer"),
-    ("--learner.l2 much", "--learner.l2 is 'much': use a number"),
     ("--learner.l2 -1", "learner.l2 is -1.0", "use 0 or more"),
-    ("--max-iterations 0", "--max-iterations is 0", ": use "),
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
-    ("--smoke=3", "'3' follows no option that takes it: "),
-    ("--run-dir", "--run-dir has no value: add one"),
-    ("--learner.batch-size", "--learner.batch-size has no value: add one"),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
-    ("--selfplay.games 1001", "selfplay.games is 1001", "such as 1008"),
     ("--replay.shards 3", "replay.shards is 3", "the number of devices, 8", "use 8 or a multiple"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--replay.capacity 1000", "replay.capacity is 1000", "use at least 8192"),
     ("--game connect_four --until perfect", "connect_four", "--until never"),
-    ("--resume", "--resume", "add --run-dir"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
     ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another --run-dir"),
     ("--smoke --run-dir dangling", "dangling is a broken link to nothing: ", "another --run-dir"),
@@ -37,16 +26,13 @@ TRAIN = [
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
     ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
-    ("--simulations 32 -1", "--simulations is -1", "use 0 to 1000000"),
-    ("--lines both", "--lines is 'both': use 'first' or 'second'"),
     ("--simulations many", "--simulations is 'many': use an integer"),
-    ("--lines first --until perfect", "--until is for all positions", "leave one of them out"),
+    ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
     ("--lines first --most 3", "--most is 3", "use 16 or more"),
     ("--most 999", "--most is a setting of --lines: add --lines first"),
     ("--repair 9", "--repair is a setting of --lines: add --lines first"),
     ("--lines first --repair 9 --most 99", "--repair explores all games: leave --most out"),
-    ("--until never", "'never'", "'perfect'", "'unbeatable'"),
 ]
 
 
@@ -109,16 +95,10 @@ def test_runs_are_numbered(tmp_path, monkeypatch):
 
 
 def test_help_is_as_wide_as_the_terminal_and_lists_the_settings(monkeypatch, capfd):
-    settings = "--learner.batch-size --selfplay.games --max-iterations --network.width"
-    listed = {train: settings.split(), verify: ["--simulations"]}
-    for each in (train, verify, report, explain, play, arena):
-        for columns in (50, 200) if each is verify else (50,):
-            monkeypatch.setenv("COLUMNS", str(columns))
-            with pytest.raises(SystemExit) as stop:
-                each.main(["--help"])
-            out, err = capfd.readouterr()
-            assert (stop.value.code, err) == (0, "")
-            assert max(map(len, out.splitlines())) <= columns
-            assert all(option in out for option in listed.get(each, ()))
-            said = "Default: the game of the run. A custom game must always be named."
-            assert columns == 50 or said in out
+    monkeypatch.setenv("COLUMNS", "50")
+    for each, option in ((train, "--learner.batch-size"), (verify, "--simulations")):
+        with pytest.raises(SystemExit) as stop:
+            each.main(["--help"])
+        out, err = capfd.readouterr()
+        assert (stop.value.code, err) == (0, "") and option in out
+        assert max(map(len, out.splitlines())) <= 50
