@@ -10,15 +10,16 @@ from typing import Any
 
 
 def command(module: str, *arguments: object) -> str:
-    """Returns the shortest shell command that runs a module in the environment of this process.
+    """Returns a shell command that runs a module, such as azjax or pip, in this environment.
 
     It can be pasted into a shell in the current folder, even if no virtual environment is active.
-
-    Args:
-      module: the module after `-m`, such as `"azjax"` or `"pip"`.
-      *arguments: arguments of the module; quoted if necessary.
     """
-    return shlex.join([*_program(module), *map(str, arguments)])
+    own, found = shutil.which(module, path=sysconfig.get_path("scripts")), shutil.which(module)
+    if own is None:
+        program = [_shorten(sys.executable or "python"), "-m", module]
+    else:
+        program = [module if found and os.path.samefile(found, own) else _shorten(own)]
+    return shlex.join([*program, *map(str, arguments)])
 
 
 def check_installed(package: str, needed_by: str) -> None:
@@ -26,14 +27,6 @@ def check_installed(package: str, needed_by: str) -> None:
     if importlib.util.find_spec(package) is None:
         install = command("pip", "install", package)
         raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
-
-
-def _program(module: str) -> list[str]:
-    """Returns the name or the path of the module's script, or the interpreter with `-m`."""
-    own, found = shutil.which(module, path=sysconfig.get_path("scripts")), shutil.which(module)
-    if own is None:
-        return [_shorten(sys.executable or "python"), "-m", module]
-    return [module if found and os.path.samefile(found, own) else _shorten(own)]
 
 
 def _shorten(path: str) -> str:

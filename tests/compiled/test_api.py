@@ -71,6 +71,7 @@ def results(player, states):
     nothing = jax.tree.map(lambda leaf: leaf * np.nan, player.params)
     return {
         "evaluate": player.evaluate(states),
+        "search": player.search(KEY, states),
         "nan": dataclasses.replace(player, params=nothing),
     }
 

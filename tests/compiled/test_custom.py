@@ -101,6 +101,9 @@ def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
             assert refuses(program, [], capfd) == first
             assert refuses(program, BOTH[2:], capfd) == first
         assert "add --network net.py:make, if you trust that file" in refuses(program, GAME, capfd)
+    error = refuses(verify, [*GAME, "--network", "moved.py:broken"], capfd)
+    assert "run was trained with the function make, not with broken: " in error
+    assert error.endswith("use --network moved.py:make\n")
 
 
 def test_a_note_names_each_edited_file_once(capfd):
@@ -114,12 +117,3 @@ def test_a_note_names_each_edited_file_once(capfd):
     for name in ("pile.py:make", "net.py:make"):
         note = f"{name} was edited since run was trained: check that it computes the same\n"
         assert said.count(note) == 1
-
-
-def test_a_file_can_move_but_not_its_function(capfd):
-    pathlib.Path("net.py").rename("moved.py")
-    typed = custom.Typed(pathlib.Path("run"), GAME[1], "moved.py:make")
-    assert custom.open_run(typed)[0] == pathlib.Path("run") and capfd.readouterr().err == ""
-    error = refuses(verify, [*GAME, "--network", "moved.py:broken"], capfd)
-    assert "run was trained with the function make, not with broken: " in error
-    assert error.endswith("use --network moved.py:make\n")

@@ -306,16 +306,11 @@ def test_a_run_keeps_its_settings(run_dir, capfd):
     rows = [
         ("", "run exists already", "with --resume", "another --run-dir"),
         ("--resume --game connect_four", "is a run of tic_tac_toe, not of connect_four"),
-        ("--resume --network.width 8", "--network.width was 16, not 8"),
-        ("--resume --network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
-        ("--resume --preset paper", "--preset was 'default', not 'paper'"),
         ("--resume --seed 1", "--seed was 0, not 1", "another --run-dir"),
     ]
-    check_program(
-        lambda words: train_in(run_dir, *words), [(r[0].split(), *r[1:]) for r in rows], capfd
-    )
+    words = [(row[0].split(), *row[1:]) for row in rows]
+    check_program(lambda words: train_in(run_dir, *words), words, capfd)
     # All 4,520 positions at a time: about a terabyte.
-    needs = "trees of 1000000 simulations, 4520 at a time, need"
     arguments = ["--run-dir", str(run_dir), "--simulations", "1000000"]
-    check_program(verify.main, [(arguments, needs, ": use at most ")], capfd)
+    check_program(verify.main, [(arguments, "trees of 1000000 simulations, 4520 at a t")], capfd)
     assert files(run_dir) == before

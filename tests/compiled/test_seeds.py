@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from azjax.cli import seeds
-from refusals import check_program
 
 
 def rows(said):
@@ -47,17 +46,3 @@ def test_the_first_time_counts(until, capsys, monkeypatch, tmp_path):
     wrong = iter(np.array([[5, 0]]))
     assert seeds.main(["--seeds", "2", "--until", until, "--max-iterations", "1"]) == 1
     assert rows(capsys.readouterr().out)[0][1] == "never"
-
-
-def test_options_without_a_meaning_are_refused(capfd):
-    rows = [
-        ("--seeds 0", "--seeds is 0: use 1 to 65536"),
-        ("--max-iterations 0", "--max-iterations is 0: use 1 or more"),
-        ("--plot /nowhere/x.svg", "there is no folder /nowhere"),
-        ("--plot x.png", "--plot is x.png: use a name that ends in .svg"),
-        ("--game chess", "unknown game 'chess': use one of "),
-        ("--game hex:6", "hex:6 has too many positions to enumerate, so no seed can"),
-        ("--game connect_four --until unbeatable", "no seed can be proved unbeatable: "),
-        ("--game nothing.py:make", "nothing.py does not exist"),
-    ]
-    check_program(seeds.main, rows, capfd)

@@ -11,18 +11,18 @@ import pytest
 
 import azjax
 import guard
-from azjax import runs, training
+from azjax import runs
 from azjax.cli import custom, players, verify
 from azjax.cli.players import expand, make_agent, make_agents
 from azjax.exact import overrides
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import random_agent
-from azjax.runs import checkpoint, presets
-from azjax.runs.config import make_parts
+from azjax.runs import presets
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.training import memory
 from refusals import assert_refused
+from run_directories import make_run
 from trained import compiling_once
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -47,25 +47,10 @@ def _programs():
         yield
 
 
-def make_run(run_dir, config=CONFIG):
-    """A run with checkpoints 2, 4 and 6, with different networks."""
-    runs.create_run(run_dir, config)
-    with guard.sharing():
-        state = training.make_state(
-            make_parts(config), jax.random.key(config.seed), training.make_mesh()
-        )
-    for iteration in (2, 4, 6):
-        average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.average)
-        learner = state.learner._replace(average=average)
-        counter = state.iteration * 0 + iteration
-        saved = dataclasses.replace(state, learner=learner, iteration=counter)
-        checkpoint.save(run_dir, saved, 0.0)
-    return run_dir
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("players") / "run")
+    with guard.sharing():
+        return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG, (2, 4, 6))
 
 
 def write_table(run_dir, iteration, seat, number, states, action):
@@ -113,7 +98,7 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
 
     for name in ("search_agent", "minimax_agent", "alpha_beta_agent", "anytime_agent"):
         note(name)
-    mine = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
+    mine = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)), (6,))
     searches = [
         ("uct:20", UCT(num_simulations=20), run),
         ("alphazero:9", dataclasses.replace(CONFIG.search, num_simulations=9), run),
@@ -148,7 +133,7 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
     Then every symmetric copy is explored, or the table is repaired if rounds are left.
     """
     network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
-    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network))
+    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network), (6,))
     rows = solution.decisions[solution.player[solution.decisions] == 0]
     actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)

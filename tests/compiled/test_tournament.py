@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 import guard
 from azjax.cli import arena
 from azjax.players.arena import Match, Tally, rate
-from refusals import check_program
 from trained import compiling_once
 
 MATCHES = [
@@ -59,23 +58,3 @@ def test_a_match_is_played_printed_and_drawn(tmp_path, monkeypatch, capsys):
     for seed in (0, 3):
         assert arena.main(["random", "perfect", "--seed", str(seed)]) == 0
     assert keys[0] == keys[1] != keys[2]
-
-
-def test_options_without_a_meaning_are_refused(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    rows = [
-        ("", "name 2 players or more"),
-        ("random", "name 2 players or more"),
-        ("random nobody", "unknown player 'nobody': use one of random, perfect"),
-        ("random random", "the player 'random' is listed twice"),
-        ("random perfect --games 0", "--games is 0: use 1 or more"),
-        ("random perfect --openings -1", "--openings is -1: use 0 to 100000"),
-        ("random perfect --openings 3 --opening-plies 9", "0 to 8 moves"),
-        ("random perfect --game chess", "unknown game 'chess'"),
-        ("random perfect --game connect_four", "too many positions"),
-        ("random network --game hex:5", "add @RUN_DIR"),
-        ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
-        ("random perfect --plot x.png", "--plot is x.png: use a name that ends in .svg"),
-    ]
-    with guard.sharing():
-        check_program(arena.main, rows, capfd)

@@ -25,7 +25,6 @@ from run_directories import make_run
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
 TINY = presets.smoke(presets.get("default"))
-LARGE = az.make("connect_four")
 FEW = {"report": False, "display": False, "until": "never"}
 PARTS_FILE = """
 from azjax.runs import presets
@@ -93,9 +92,6 @@ def test_a_run_from_python_is_a_run(counted):
     written = json.loads((run.run_dir / "certificate.json").read_text())
     assert written == json.loads(json.dumps(run.certificate.as_json()))
     assert run.reached and not run.certificate.perfect
-    large = dataclasses.replace(loaded, parts=loaded.parts._replace(game=LARGE))
-    said = "has too many positions to enumerate: play a seat"
-    assert_refused((lambda: az.verify(large), said))
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
@@ -155,15 +151,6 @@ def opened(monkeypatch):
 
     monkeypatch.setattr(program, "open_run", record)
     return calls
-
-
-@pytest.mark.compiles(1)  # A form of its network.
-def test_a_custom_game_is_trained_by_its_record(opened, tmp_path):
-    game = misere_pile.make()
-    az.train(game, smoke=True)
-    ((config, parts, _),) = opened
-    assert config.game == "python:misere_pile" and parts.game is game
-    assert az.load(make_run(tmp_path / "run", config, (1,), game), game=game).iteration == 1
 
 
 def test_presets_and_smoke_choose_the_settings(opened):

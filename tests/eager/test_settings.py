@@ -163,20 +163,6 @@ def test_a_command_line_chooses_the_kind_at_any_depth():
     assert_refused(*((functools.partial(parse, words), *said) for words, *said in wrong))
 
 
-def test_unknown_kinds_and_settings_of_other_kinds_are_refused():
-    rows = [
-        ({"kind": ["sgd"]}, "learning.optimizer.kind is ['sgd']: use 'sgd' or 'adam'"),
-        ({"beta": 3}, "unknown setting 'learning.optimizer.beta': use one of kind, momentum"),
-        ({"epsilon": 3}, "optimizer.epsilon is a setting of adam, and ", " or choose "),
-        (3, "learning.optimizer is 3, not an object"),
-    ]
-    for content, *said in rows:
-        given = {"learning": {"optimizer": content}}
-        assert_refused((functools.partial(from_dict, Nested, given), *said))
-    given = {"learning": {"optimizer": {"its_rate": {"decay_steps": 3}}}}
-    assert from_dict(Nested, given) == nested(SGD(its_rate=Cosine(decay_steps=3)))
-
-
 def test_settings_of_kinds_are_listed_and_compared():
     old, new = nested(SGD(momentum=0.5)), nested(Adam())
     assert flatten(old)[:4] == [

@@ -3,7 +3,7 @@
 import pytest
 
 from azjax import program, runs
-from azjax.cli import explain, options, report, train, verify
+from azjax.cli import arena, explain, options, play, report, seeds, train, verify
 from azjax.runs import checkpoint
 from refusals import assert_refused, check_program
 from trained import files
@@ -36,13 +36,31 @@ VERIFY = [
 ]
 
 
-def test_train_and_verify_refuse_bad_options(tmp_path, monkeypatch, capfd):
+ARENA = [
+    ("random", "name 2 players or more"),
+    ("random perfect --games 0", "--games is 0: use 1 or more"),
+    ("random perfect --openings 3 --opening-plies 9", "0 to 8 moves"),
+    ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
+    ("random perfect --plot x.png", "--plot is x.png: use a name that ends in .svg"),
+]
+SEEDS = [
+    ("--seeds 0", "--seeds is 0: use 1 to 65536"),
+    ("--game hex:6", "hex:6 has too many positions to enumerate, so no seed can"),
+]
+PLAY = [
+    ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
+    ("hex:4 --run-dir x", "hex:4 and --run-dir x name two players: leave one out"),
+]
+
+
+def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(program, "_compile", None)
     (tmp_path / "dangling").symlink_to("nothing")
     before = files(tmp_path)
-    check_program(train.main, TRAIN, capfd)
-    check_program(verify.main, VERIFY, capfd)
+    rows = {train: TRAIN, verify: VERIFY, arena: ARENA, seeds: SEEDS, play: PLAY}
+    for each, refused in rows.items():
+        check_program(each.main, refused, capfd)
     for each in (verify, report, explain):
         of_game = [("", "runs/ has no trained player", ": train one", "with --run-dir")]
         check_program(each.main, of_game, capfd)
