@@ -39,7 +39,6 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
-    ("random perfect --openings 3 --opening-plies 9", "0 to 8 moves"),
     ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
     ("random perfect --plot x.png", "--plot is x.png: use a name that ends in .svg"),
 ]
