@@ -119,11 +119,7 @@ def checked(name: str, value: Any, hint: Any) -> Any:
 
 
 def did_you_mean(given: Any, known: Iterable[str]) -> str:
-    """Returns `; did you mean NAME?` if a known name is similar, or an empty string.
-
-    >>> did_you_mean("conect_four", ["connect_four", "hex"])
-    '; did you mean connect_four?'
-    """
+    """Returns `; did you mean NAME?` if a known name is similar, or an empty string."""
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(str(given).lower(), names, n=1)
     return f"; did you mean {names[close[0]]}?" if close else ""
@@ -148,10 +144,7 @@ def find_kinds(hint: Any) -> Kinds | None:
 
 
 def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
-    """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds.
-
-    `prefix` precedes the names in messages; it is, for example, `network.` or `--network.`.
-    """
+    """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds."""
 
     def full(name):
         return prefix + (name.replace("_", "-") if prefix.startswith("--") else name)
@@ -170,15 +163,10 @@ def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> 
 
 
 def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
-    """Builds a (nested) dataclass of settings from a JSON object.
+    """Builds a (nested) dataclass of settings from a JSON object; missing entries get defaults.
 
-    Args:
-      cls: the dataclass, or a union of kinds; if `content` has no tag, the first kind is used.
-      content: the object; missing entries get their defaults.
-      prefix: prefix of the names of entries in messages.
-
-    Raises:
-      ValueError: if an entry is unknown or invalid, or one without a default is missing.
+    `cls` can be a union of kinds: if `content` has no tag, the first kind is used. `prefix`
+    precedes names in messages.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
@@ -225,11 +213,7 @@ def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
-    """Lists the settings whose values differ between two configurations.
-
-    Returns:
-      Their dotted names, old values and new values. The new value of a removed setting is None.
-    """
+    """Lists the dotted names, old values and new values of settings that differ, or None."""
     others = dict(flatten(new))
     return [
         (name, value, others.get(name))

@@ -175,15 +175,10 @@ def make_summary(game: Game, solution: Solution) -> Callable[..., Any]:
 
 
 class Report(Callback):
-    """Writes `report.html` at the end of training; a failure does not affect the run.
+    """Writes `report.html` at the end of training; a failure does not affect the run."""
 
-    Attributes:
-      path: path of the page once it is written.
-      failed: the reason if it could not be written.
-    """
-
-    path: pathlib.Path | None = None
-    failed: str | None = None
+    path: pathlib.Path | None = None  # Of the page once it is written.
+    failed: str | None = None  # The reason if it could not be written.
 
     def __init__(
         self,
@@ -193,14 +188,10 @@ class Report(Callback):
         announce: Note = lambda sentence: None,
         **settings: Any,
     ):
-        """Initializes the callback.
+        """Takes the solution of a game that can be enumerated, and settings of `write_report`.
 
-        Args:
-          run_dir: the run directory.
-          solution: the solution of the game, if it can be enumerated.
-          progress: returns a context manager that shows progress and yields `notify` or None.
-          announce: called with a sentence before the page is written, which takes a while.
-          **settings: settings of the matches; see `report.write_report`.
+        `progress` makes a context manager that shows progress and yields `notify` or None;
+        `announce` is called with a sentence before the page is written, which takes a while.
         """
         self._run_dir, self._solution = pathlib.Path(run_dir), solution
         self._progress, self._announce = progress, announce

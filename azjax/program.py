@@ -53,13 +53,9 @@ class Run:
     """A training run in its directory, from `open_run`, and its results.
 
     Attributes:
-      config: the settings.
-      plan: when to stop and what to save.
       goal: the goal that `plan.until` selects for this game.
-      run_dir: the run directory.
       loop: the training loop, with the state to start from.
       needs: the memory that training needs on each device.
-      num_devices: the number of devices that train.
       verification: verifies every position; None if the game cannot be enumerated.
       evaluation: evaluates on labelled positions; None if the game has none.
       certification: writes the certificate; set by `train`.
@@ -116,9 +112,6 @@ class Run:
           progress: makes a context manager that shows the progress of the report; see `Report`.
           announce: called with sentences on what takes a while after the last iteration.
 
-        Raises:
-          FloatingPointError: if a metric is NaN or infinite.
-          KeyboardInterrupt: if a callback set `interrupted`, after everything is saved.
         """
         verification, path = self.verification, self.run_dir / "metrics.jsonl"
         verifies_all = verification is None or verification.every == 1
@@ -176,21 +169,13 @@ def train(
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
         needs the name of a game or a `Game`; `cpu_devices` is for the program only.
 
-    Returns:
-      The run, with its `player`, `certificate`, `metrics` and `run_dir`.
-
     Raises:
-      ValueError: if settings contradict each other or do not fit the machine, a resumed run has
-        another game or other parts, or `callbacks` has anything but callbacks.
+      ValueError: if arguments contradict each other, the machine, or the run to resume.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
       KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
         the iteration is finished and saved first.
 
-    Example:
-      >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
-      >>> run.certificate.perfect  # doctest: +SKIP
-      True
     """
     check_callbacks(callbacks)
     config, whole = _choose_settings(what, seed, plan, resume)
@@ -358,7 +343,7 @@ def _note(sentence: str) -> None:
 
 
 def _check_same(config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool) -> None:
-    """Raises a ValueError if the processes were not started with the same options and code."""
+    """Raises a ValueError if the processes do not have the same options and code."""
     if jax.process_count() == 1:
         return
     package = pathlib.Path(__file__).parent
@@ -391,8 +376,8 @@ def _make_mesh(shards: int, fixed: bool) -> Mesh:
         number = count_devices(shards, len(devices))
         if number < len(devices):
             _note(
-                f"{number} of {len(devices)} devices are used: no larger number of devices divides "
-                f"the {shards} shards of the run's replay buffer"
+                f"{number} of {len(devices)} devices are used: no larger number divides the "
+                f"{shards} shards of the run's replay buffer"
             )
         devices = devices[:number]
     return training.make_mesh(devices)
@@ -419,18 +404,11 @@ def name_runs(config: Config, plan: Plan) -> pathlib.Path:
 
 
 def _compile(
-    config: Config,
-    parts: Parts,
-    mesh: Mesh,
-    examine_every: int,
-    state: training.TrainState | None,
+    config: Config, parts: Parts, mesh: Mesh, examine_every: int, state: training.TrainState | None
 ) -> tuple[training.TrainState, Any, Verification | None]:
-    """Compiles an iteration and the verification, and meanwhile makes the first state.
-
-    XLA compiles without the global interpreter lock. For a resumed run, the program is lowered for
-    the restored state, because its keys may not have JAX's default implementation.
-    """
+    """Compiles an iteration and the verification, and meanwhile makes the first state."""
     step: Any = training.make_iteration(parts, mesh)
+    # The keys of a restored state may not have JAX's default implementation.
     lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)
     with ThreadPoolExecutor() as pool:
         compiled = pool.submit(lowered.compile, training.compiler_options())
@@ -454,11 +432,6 @@ def _restore(
     for sentence in skipped:
         _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
-    if step < last:
-        _note(
-            f"{run_dir} was saved after iteration {step}, but recorded up to {last}: the later "
-            "iterations are trained again"
-        )
-    elif step > last:
-        _note(f"{run_dir}/metrics.jsonl ends at iteration {last}, before checkpoint {step}")
+    if step != last:
+        _note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
     return state, metrics.last_seconds(records, step)

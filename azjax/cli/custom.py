@@ -71,10 +71,6 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
       run_dir: the run directory, or the name of a player that comes with azjax.
       typed: what the command line names.
       alone: whether a custom network must be that of this run, and not of another one in a match.
-
-    Raises:
-      ValueError: with the option to add, or the difference.
-      runs.CheckpointError: if the folder is not a run directory.
     """
     config = read_config(run_dir)
     if is_pretrained(run_dir):
@@ -106,12 +102,9 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
 def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
     """Prints a note for each custom file that was edited since the run was trained."""
     for option, saved in _recorded(config).items():
-        if (named := getattr(typed, option)) and _digest(saved) != _digest(identify(named)):
+        named = getattr(typed, option)
+        if named and saved.partition("#")[2] != identify(named).partition("#")[2]:
             _note_edited(run_dir.resolve(), named)
-
-
-def _digest(identified: str) -> str:
-    return identified.partition("#")[2]
 
 
 @functools.cache
@@ -162,12 +155,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
-    """Returns the folder and the player of the run that the command line names, or of the newest.
-
-    Raises:
-      ValueError: if no run matches, or its custom code is not named.
-      runs.CheckpointError: as `azjax.load` does.
-    """
+    """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
@@ -238,11 +226,7 @@ def _load_once(identified: str, kind: type) -> Any:
 
 
 def load_code(spec: str, kind: type, *arguments: Any) -> Any:
-    """Imports and calls the function `PLACE:FUNCTION`, which must return a `kind`.
-
-    Raises:
-      ValueError: if it does not exist, fails, or returns something else.
-    """
+    """Imports and calls the function `PLACE:FUNCTION`, which must return a `kind`."""
     place, _, name = spec.partition(":")
     path = _find(place)
     try:

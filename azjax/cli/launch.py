@@ -44,11 +44,7 @@ def start(options: Options, alone: bool) -> None:
 
 
 def join() -> None:
-    """Makes this process one of several, before JAX creates its devices.
-
-    JAX detects SLURM, Open MPI, Kubernetes and Cloud TPU. Elsewhere, the environment variables
-    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID must be set.
-    """
+    """Makes this process one of several, before JAX creates its devices; see `relay.VARIABLES`."""
     jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
     try:
@@ -60,20 +56,16 @@ def join() -> None:
             _check_port(address)
         # `leave` waits less than the timeout, after which JAX would abort the process.
         with _announce_waiting(number, index):
-            jax.distributed.initialize(
-                address,
-                number,
-                index,
-                heartbeat_timeout_seconds=_HEARTBEAT,
-                shutdown_timeout_seconds=2 * _LEAVES,
-            )
+            timeouts = {"heartbeat_timeout_seconds": _HEARTBEAT}
+            timeouts["shutdown_timeout_seconds"] = 2 * _LEAVES
+            jax.distributed.initialize(address, number, index, **timeouts)
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"the processes cannot connect ({reason}): {relay.VARIABLES}") from error
 
 
 def _check_port(address: str) -> None:
-    """Raises a ValueError if the port is taken, which would end JAX's service with a C++ error."""
+    """Raises a ValueError if the port is taken; JAX's service would end with a C++ error."""
     port, dual = address.rpartition(":")[2], socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
     try:
@@ -156,10 +148,8 @@ def spread(
     Args:
       number: CPU devices; 0 means as many as `count_devices` allows.
       shards: shards of the replay buffer.
-      resume: replace a number that does not fit the number of processes, which may differ from
-        that of the run's earlier sessions.
-      evenly: numbers that the devices may divide instead of `shards`; given for a new run, whose
-        number of shards may change. See `count_devices`.
+      resume: replace a number that does not fit the number of processes, which may have changed.
+      evenly: numbers that the devices of a new run may divide instead; see `count_devices`.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):

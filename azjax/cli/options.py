@@ -52,10 +52,6 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
       arguments: the command line.
       prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
         has the final `plan.cpu_devices`, `distributed` and `given`.
-
-    Raises:
-      ValueError: with one sentence, if an option is unknown or has an invalid value.
-      runs.CheckpointError: if the run to resume cannot be used.
     """
     line = read(arguments)
     given = tuple(line.options)

@@ -107,10 +107,6 @@ def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
       line: the command line.
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
-
-    Raises:
-      ValueError: with one sentence, if an option is unknown or has an invalid value.
-      SystemExit: after printing the help.
     """
     default = choose_kinds(default, line)
     settings = {setting.name: setting for setting in _list_settings(default)}

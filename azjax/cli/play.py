@@ -71,32 +71,23 @@ def set_table(options: Options) -> "Table":
     return Table(game, (first, second), second or first or seat(opponent))
 
 
-def run(table: "Table") -> None:
-    """Plays games until the person stops; the seats are exchanged after each."""
-    while True:
-        table.play_game()
-        if None not in table.seats or not at_terminal() or not _wants_another():
-            return
-        x, o = table.seats
-        table.seats = o, x
-
-
-def _wants_another() -> bool:
-    while True:
-        match read_line("Play again, with the seats exchanged? (y/n): ").lower():
-            case "y" | "yes":
-                return True
-            case "n" | "no" | "q" | "quit":
-                return False
-        print("Type y to play again, or n to leave.")
-
-
 def start(options: Options) -> int:
-    """Plays until the person leaves; returns the exit status."""
+    """Plays games until the person leaves, with the seats exchanged; returns the exit status."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
-        run(set_table(options))
+        table = set_table(options)
+        table.play_game()
+        while None in table.seats and at_terminal():
+            answer = read_line("Play again, with the seats exchanged? (y/n): ").lower()
+            if answer in ("n", "no", "q", "quit"):
+                break
+            if answer in ("y", "yes"):
+                x, o = table.seats
+                table.seats = o, x
+                table.play_game()
+            else:
+                print("Type y to play again, or n to leave.")
     except Leave as last:
         print(last)
     return 0

@@ -99,11 +99,7 @@ class Spec(NamedTuple):
 
 
 def parse(text: str) -> Spec:
-    """Parses a description.
-
-    Raises:
-      ValueError: if there is no such player, or it does not take what follows its name.
-    """
+    """Parses a description; raises a ValueError for an unknown player or what it does not take."""
     if text in pretrained.names():
         return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
     match = _SPEC.fullmatch(text)
@@ -155,16 +151,9 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
 
 
 def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> Agent:
-    """Makes the player of a description such as `puct:50@runs/NAME#20`.
+    """Makes the player of a description such as `puct:50@runs/NAME#20`; see `HELP`.
 
-    Args:
-      spec: the description; see `HELP`.
-      game: the rules.
-      typed: the run for a description without one, and the custom game and network of the run.
-
-    Raises:
-      ValueError: if there is no such player, or it cannot play this game.
-      runs.CheckpointError: if its run or checkpoint does not exist.
+    `typed` has the run for a description without one, and the custom game and network of the run.
     """
     parsed = parse(spec)
     if parsed.checkpoint == "all":

@@ -27,12 +27,7 @@ _HELD = re.compile(rf"[EF]\d{{4}} .*(coordination_service|{_ABORT})|{_ENDED}")
 def start(run_dir: str, named: str) -> tuple[int, int]:
     """Sends the output of native code to a relay; Python's streams keep their destinations.
 
-    Args:
-      run_dir: the run directory.
-      named: the options that name the run.
-
-    Returns:
-      The descriptors of the original stdout and stderr.
+    Returns the descriptors of the original stdout and stderr. `named` are the run's options.
     """
     reader, writer = os.pipe()
     script = [sys.executable, "-I", "-S", __file__, run_dir, named]

@@ -72,11 +72,6 @@ def run(options: Options) -> int:
 
 
 def _make_parts(options: Options) -> Parts:
-    """Builds the parts that every seed trains.
-
-    Raises:
-      ValueError: if the game is unknown, or has too many positions to enumerate.
-    """
     game = custom.find_game(options.game)
     if not game.enumerable:
         raise ValueError(
@@ -91,13 +86,8 @@ def _make_parts(options: Options) -> Parts:
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     """Compiles the training of seeds 0 to `S - 1` as one program, on one device.
 
-    Args:
-      parts: the components of training.
-      seeds: `S`.
-
-    Returns:
-      The initial states, with leaves `[S, ...]`, and one iteration of all seeds,
-      `states -> (states, Metrics)`, which donates the states.
+    Returns the initial states, with leaves `[S, ...]`, and one iteration of all seeds,
+    `states -> (states, Metrics)`, which donates the states.
     """
     start = jax.jit(jax.vmap(lambda seed: init(parts, jax.random.key(seed))))
     numbers = jnp.arange(seeds, dtype=jnp.uint32)

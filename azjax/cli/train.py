@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import pathlib
 import sys
-from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -62,7 +61,13 @@ def _main(arguments: list[str] | None) -> int:
         loggers = [_make_logger(log, run.run_dir, run.config) for log in options.log]
         start = run.loop.iteration
         try:
-            _train(run, loggers)
+            run.train(
+                loggers,
+                displays=[Output(lambda loop: _open_display(loop, run.goal)), Interrupts()],
+                show=console.show_certificate,
+                progress=console.report_progress,
+                announce=console.note,
+            )
         except ValueError as error:  # All settings were checked before.
             raise RuntimeError("this is a defect of azjax, not of its settings") from error
         processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
@@ -83,22 +88,12 @@ def _make_logger(name: str, run_dir: pathlib.Path, config: Config) -> Callback:
     return WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings)
 
 
-def _train(run: Run, loggers: Sequence[Callback]) -> None:
-    """Trains with a live table at a terminal, and with a line per iteration elsewhere."""
+def _open_display(loop: Loop, goal: str) -> Display | metrics.Plain:
+    """Opens a live table at a terminal; elsewhere, each iteration has a line."""
     terminal = Console()
-
-    def open_display(loop: Loop) -> Display | metrics.Plain:
-        if terminal.is_terminal:
-            return Display(terminal, loop.max_iterations, run.goal)
-        return metrics.Plain(sys.stdout)
-
-    run.train(
-        loggers,
-        displays=[Output(open_display), Interrupts()],
-        show=console.show_certificate,
-        progress=console.report_progress,
-        announce=console.note,
-    )
+    if terminal.is_terminal:
+        return Display(terminal, loop.max_iterations, goal)
+    return metrics.Plain(sys.stdout)
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:

@@ -170,7 +170,7 @@ def _evaluate(options: Options, player: Player, positions: Positions) -> None:
 
 
 def evaluate(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
-    """Counts the errors of a search, or of the network alone; returns scores `[S, A]` as well."""
+    """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
     with console.progress() as bar:
         task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
         policy = in_slices(

@@ -1,5 +1,6 @@
 """Matches against replays in plain Python, exact probabilities, and scripted players."""
 
+import functools
 import itertools
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 import guard
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, arena, perfect_agent, random_agent
+from azjax.players import Agent, Decision, arena, random_agent
 from azjax.players.arena import play_games, play_match, round_robin
 from azjax.players.openings import random_openings
 from reference import misere_pile as misere_pile_rules
@@ -19,19 +20,6 @@ from tables import bench
 KEY = jax.random.key(0)
 GAME = bench("tic_tac_toe").game
 UNIFORM = random_agent(GAME)
-
-
-def lowest_action(params, key, states):
-    legal = jax.vmap(GAME.legal_actions)(states)
-    return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal / 1.0)
-
-
-LOWEST = Agent("lowest", lowest_action, deterministic=True)
-
-
-@pytest.fixture(scope="module")
-def perfect(solution):
-    return perfect_agent(GAME, solution)
 
 
 @pytest.fixture(autouse=True)
@@ -138,15 +126,16 @@ def test_ratings_of_a_match_count_both_seats():
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
 
-def test_refusals(perfect):
+def test_refusals():
     one = jax.tree.map(lambda leaf: leaf[None], ttt.from_board([1, 1, 1, -1, -1, 0, 0, 0, 0]))
     stubborn = Agent("stubborn", lambda *given: Decision(jnp.zeros(4, jnp.int32), None))
+    match = functools.partial(play_match, GAME, UNIFORM)
     assert_refused(
-        (lambda: play_match(GAME, perfect, perfect, 2, KEY, one), "an opening is a finished game"),
-        (lambda: play_match(GAME, "perfect", LOWEST, 2, KEY), "is not a player: use an Agent, or"),
-        (lambda: round_robin(GAME, [perfect], 10, KEY), "['perfect'] has no pairing: name 2"),
+        (lambda: match(UNIFORM, 2, KEY, one), "an opening is a finished game"),
+        (lambda: match("perfect", 2, KEY), "is not a player: use an Agent"),
+        (lambda: match(UNIFORM, 0, KEY), "games is 0: play 1 or more"),
+        (lambda: round_robin(GAME, [UNIFORM], 10, KEY), "['random'] has no pairing: name 2"),
         (lambda: round_robin(GAME, [UNIFORM] * 2, 9, KEY), "two players are called random: give"),
-        (lambda: play_match(GAME, perfect, UNIFORM, 0, KEY), "games is 0: play 1 or more"),
         (  # Illegal actions leave a position unchanged forever.
             lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",

@@ -50,6 +50,7 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
         small = presets.smoke if "--smoke" in arguments else lambda config: config
         assert found.plan.preset == preset
         assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
+    assert parse("--learner.steps 2 --learner.steps=3").config.learner.steps == 3
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("default", True, "never", 4, checkpoint_every=3, report=False)
     assert parse("--smoke --replay.shards=4 --no-report").given == (
@@ -97,6 +98,13 @@ def test_options_without_a_meaning_are_refused(tmp_path):
             "--network.norm is a setting of resnet, ",
         ),
         ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
+        ("--learner.steps 1 2", "'2' follows no option that takes it: "),
+        ("--no-report=3", "'3' follows no option that takes it: "),
+        ("more", "'more' follows no option that takes it: "),
+        ("--learner.steps", "--learner.steps has no value: add one, or leave it out"),
+        ("--learner.steps 1.5", "--learner.steps is '1.5': use an integer"),
+        ("--learner.l2 much", "--learner.l2 is 'much': use a number"),
+        ("--learner.steep 1", "unknown option --learner.steep: ", "lists what is allowed"),
         ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
         ("--log wand", "--log is 'wand': use 'tensorboard' or 'wandb'; did you mean wandb?"),
         ("--resume", "--resume needs the run to continue: add --run-dir runs/NAME"),

@@ -167,7 +167,7 @@ def test_new_settings_fit_the_devices_and_those_of_a_resumed_run_stay(monkeypatc
     use_devices(3, monkeypatch)
     fitted, _, mesh = program._fit(config, parts, resume=True, keep=())
     assert mesh.size == 2 and fitted == config
-    assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number of devices")
+    assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number")
     fitted, parts, mesh = program._fit(config, parts, resume=False, keep=())
     assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
     assert fitted.selfplay.games % 3 == fitted.learner.batch_size % 3 == 0

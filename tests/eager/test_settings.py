@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import games
-from azjax._settings import check, did_you_mean, find_kinds, flatten, from_dict, list_changes
+from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, export, options, parsing, play, players, seeds, verify
-from azjax.networks import MLPConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Config
 from azjax.runs.plan import Plan
@@ -80,102 +80,13 @@ def test_other_types_are_refused():
     assert_refused(*((functools.partial(cls, **one), *said) for cls, one, *said in rows))
 
 
-# Kinds.
-
-
-@dataclasses.dataclass(frozen=True)
-class Constant:
-    schedule: typing.Literal["constant"] = "constant"
-
-
-@dataclasses.dataclass(frozen=True)
-class Cosine:
-    schedule: typing.Literal["cosine"] = "cosine"
-    decay_steps: int = 100
-
-
-@dataclasses.dataclass(frozen=True)
-class Adam:
-    kind: typing.Literal["adam"] = "adam"
-    epsilon: float = 1e-8
-
-
-@dataclasses.dataclass(frozen=True)
-class SGD:
-    kind: typing.Literal["sgd"] = "sgd"
-    momentum: float = 0.9
-    nesterov: bool = True
-    its_rate: Cosine | Constant = dataclasses.field(default_factory=Cosine)
-
-
-@dataclasses.dataclass(frozen=True)
-class Learning:
-    optimizer: SGD | Adam = dataclasses.field(default_factory=SGD)
-    steps: int = 1
-
-    def __post_init__(self):
-        check("learning", self)
-
-
-@dataclasses.dataclass(frozen=True)
-class Nested:
-    learning: Learning = dataclasses.field(default_factory=Learning)
-
-
-def nested(optimizer):
-    return Nested(Learning(optimizer))
-
-
-def test_a_command_line_chooses_the_kind_at_any_depth():
-    preset, of = SGD(momentum=0.5), "--learning.optimizer"
-    changed = functools.partial(dataclasses.replace, preset)
-
-    def parse(arguments):
-        return parsing.fill(nested(preset), parsing.read(arguments.split()), "program")
-
-    rows = [
-        ("", preset),
-        (f"{of}.kind adam", Adam()),
-        (f"{of}.kind adam {of}.epsilon 1", Adam(epsilon=1.0)),
-        (f"{of}.no-nesterov", changed(nesterov=False)),
-        (f"{of}.its-rate.schedule constant", changed(its_rate=Constant())),
-        (f"{of}.its_rate.decay_steps=3", changed(its_rate=Cosine(decay_steps=3))),
-    ]
-    assert [(words, parse(words)) for words, _ in rows] == [(w, nested(e)) for w, e in rows]
-    assert parse("--learning.steps -2 --learning.steps 3").learning.steps == 3
-    wrong = [
-        (f"{of}.kind lion", f"{of}.kind is 'lion': use 'sgd' or 'adam'"),
-        (f"{of}.epsilon 1", f"{of}.epsilon is a setting of adam, and {of}.kind is sgd: leave"),
-        (f"{of}.kind adam {of}.no-nesterov", f"{of}.nesterov is a setting of sgd, and {of}.kind "),
-        (f"{of}.kind adam {of}.its-rate.schedule cosine", f"{of}.its-rate is a setting of sgd,"),
-        (
-            f"{of}.its-rate.schedule constant {of}.its-rate.decay-steps 1",
-            f"{of}.its-rate.decay-steps is a setting of cosine, and {of}",
-        ),
-        (f"{of}.epsilom 1", f"unknown option {of}.epsilom: ", "lists what is allowed"),
-        ("--learning.steps 1 2", "'2' follows no option that takes it: "),
-        (f"{of}.nesterov no", "'no' follows no option that takes it: "),
-        ("--learning.steps", "--learning.steps has no value: add one, or leave it out"),
-        ("--learning.steps 1.5", "--learning.steps is '1.5': use an integer"),
-        (f"{of}.momentum much", f"{of}.momentum is 'much': use a number"),
-        ("more", "'more' follows no option that takes it: "),
-    ]
-    assert_refused(*((functools.partial(parse, words), *said) for words, *said in wrong))
-
-
 def test_settings_of_kinds_are_listed_and_compared():
-    old, new = nested(SGD(momentum=0.5)), nested(Adam())
-    assert flatten(old)[:4] == [
-        ("learning.optimizer.kind", "sgd"),
-        ("learning.optimizer.momentum", 0.5),
-        ("learning.optimizer.nesterov", True),
-        ("learning.optimizer.its_rate.schedule", "cosine"),
-    ]
+    old, new = (Config(network=network) for network in (MLPConfig(hidden=(8,)), ResNetConfig()))
+    assert flatten(old)[3:5] == [("network.kind", "mlp"), ("network.encoding", "relative")]
     assert list_changes(old, old) == []
-    assert list_changes(old, nested(SGD())) == [("learning.optimizer.momentum", 0.5, 0.9)]
-    changes = list_changes(old, new)
-    assert changes[1] == ("learning.optimizer.momentum", 0.5, None)
-    assert list_changes(new, old)[1] == ("learning.optimizer.epsilon", 1e-8, None)
+    changes = [(name, a, b) for name, a, b in list_changes(old, new) if name == "network.hidden"]
+    assert changes == [("network.hidden", (8,), None)]
+    assert ("network.kind", "resnet", "mlp") in list_changes(new, old)
 
 
 # Misspelled names.

@@ -80,11 +80,9 @@ def test_an_unusable_run_directory_is_refused(tmp_path, monkeypatch, capfd):
     before, used = files(tmp_path), "exists already and is not a run directory"
     rows = [
         *[("dangling", "is a broken link to nothing: "), ("loop", "is a broken link to loop: ")],
-        *((name, used) for name in ("link", "folder", ".", "deep/..", "/")),
+        *((name, used) for name in ("link", "folder", ".")),
         ("dangling/run", "dangling/run cannot be created ("),
         ("file/deep/run", "cannot be created (Not a directory): "),
-        *((f"deep/{name}", "File name too") for name in ("deep/" * 800 + "run", 254 * "x")),
-        ("/proc/run", "/proc/run cannot be created ("),
     ]
     calls = [(lambda path=path: runs.check_free(path), path, said) for path, said in rows]
     assert_refused(*calls, error=checkpoint.CheckpointError)
