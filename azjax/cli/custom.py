@@ -29,7 +29,7 @@ from azjax.runs.loading import is_pretrained, load, read_config
 from azjax.runs.player import Player
 from azjax.training.parts import Parts
 
-_WANTED = "give FILE.py:FUNCTION or package.module:FUNCTION"
+_WANTED = "give FILE.py:FUNCTION"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
     return game, load_code(typed.network, Network, game)
 
 
-# Functions: `path/to/file.py:make` or `package.module:make`.
+# Functions: `path/to/file.py:make`.
 
 
 def is_code(name: str) -> bool:
@@ -230,7 +230,7 @@ def load_code(spec: str, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
     path = _find(place)
     try:
-        module = _import(place, path.resolve())
+        module = _import(path.resolve())
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
@@ -254,26 +254,16 @@ def load_code(spec: str, kind: type, *arguments: Any) -> Any:
 
 
 def _find(place: str) -> pathlib.Path:
-    """Returns the file of `path/to/file.py` or `package.module`."""
     path = pathlib.Path(place)
     if place in games.available():
         raise ValueError(f"{place} has one size: leave the colon and what follows it out")
-    if not place.endswith(".py"):
-        try:
-            spec = importlib.util.find_spec(place)
-        except (ImportError, ValueError):
-            spec = None
-        path = pathlib.Path((spec and spec.origin) or "")
-    if not path.is_file():
-        others = (str(other) for other in path.parent.glob("*.py"))
-        meant = did_you_mean(place, others if place.endswith(".py") else games.available())
-        raise ValueError(f"{place or repr(place)} does not exist: {_WANTED}{meant}")
+    if path.suffix != ".py" or not path.is_file():
+        others = [*map(str, path.parent.glob("*.py")), *games.available()]
+        raise ValueError(f"{place!r} does not exist: {_WANTED}{did_you_mean(place, others)}")
     return path
 
 
-def _import(place: str, path: pathlib.Path) -> Any:
-    if not place.endswith(".py"):
-        return importlib.import_module(place)
+def _import(path: pathlib.Path) -> Any:
     folder = str(path.parent)
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     importlib.invalidate_caches()  # The files next to it may be new.

@@ -7,19 +7,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import jax
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import write_note
 from azjax.cli import custom, relay
 from azjax.cli.options import Options
 from azjax.runs.config import count_devices
 
 _HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
-_WAITS = 10  # Seconds without the other processes until a note is printed.
 _LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
 _FAILS = 5  # The same for a process that failed: the others may wait for it.
 
@@ -55,10 +53,13 @@ def join() -> None:
         if address is not None and index == 0:
             _check_port(address)
         # `leave` waits less than the timeout, after which JAX would abort the process.
-        with _announce_waiting(number, index):
-            timeouts = {"heartbeat_timeout_seconds": _HEARTBEAT}
-            timeouts["shutdown_timeout_seconds"] = 2 * _LEAVES
-            jax.distributed.initialize(address, number, index, **timeouts)
+        jax.distributed.initialize(
+            address,
+            number,
+            index,
+            heartbeat_timeout_seconds=_HEARTBEAT,
+            shutdown_timeout_seconds=2 * _LEAVES,
+        )
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"the processes cannot connect ({reason}): {relay.VARIABLES}") from error
@@ -72,20 +73,6 @@ def _check_port(address: str) -> None:
         socket.create_server(("", int(port)), family=family, dualstack_ipv6=dual).close()
     except OSError as error:
         raise ValueError(f"port {port} cannot be used: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _announce_waiting(number: int | None, index: int | None) -> Iterator[None]:
-    """Prints a note if the `with` block takes long; JAX waits for minutes."""
-    who = "a process" if index is None else f"process {index}"
-    of_all = "" if number is None else f"; start {number} processes in all"
-    timer = threading.Timer(_WAITS, write_note, [f"{who} waits for the other processes{of_all}"])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def run(program: Callable[[], int]) -> int:

@@ -61,7 +61,7 @@ class Config:
 def is_custom(game: str) -> bool:
     """Whether a name is that of a custom game, `PLACE:FUNCTION`.
 
-    PLACE is a file, a module, or `python` for a game that was passed to `azjax.train`.
+    PLACE is a file, or `python` for a game that was passed to `azjax.train`.
     """
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)

@@ -147,11 +147,11 @@ def test_unusable_functions_are_refused(tmp_path, monkeypatch):
     for name, text in {"keys": "{}[1]\n", "bad": BAD}.items():
         pathlib.Path(f"{name}.py").write_text(text)
     rows = [
-        ("none.py:make", "none.py does not exist: give FILE.py:FUNCTION or package.module:FUNC"),
-        ("conect_four:4x5", "conect_four does not exist: ", "; did you mean connect_four?"),
+        ("none.py:make", "'none.py' does not exist: give FILE.py:FUNCTION"),
+        ("conect_four:4x5", "'conect_four' does not exist: ", "; did you mean connect_four?"),
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
         ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
-        ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION or"),
+        ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero, from line 2): fix it"),
