@@ -78,7 +78,7 @@ def start(options: Options) -> int:
     try:
         table = set_table(options)
         table.play_game()
-        while None in table.seats and at_terminal():
+        while None in table.seats and sys.stdin.isatty():
             answer = read_line("Play again, with the seats exchanged? (y/n): ").lower()
             if answer in ("n", "no", "q", "quit"):
                 break
@@ -153,14 +153,8 @@ class Table:
         winner = 0 if score > 0 else 1
         print(f"{MARKS[winner]} ({self.names[winner]}) wins." if score else "A draw.")
 
-    def advance(self, position: Position, action: int, name: str = "you") -> Position:
-        """Returns the position after a move; raises a ValueError if it is not legal."""
-        legal = np.asarray(self.game.legal_actions(position.state))
-        if not (0 <= action < len(legal) and legal[action]):
-            names = name_actions(self.game, position.state)
-            allowed = ", ".join(names[other] for other in np.flatnonzero(legal))
-            played = names[action] if 0 <= action < len(names) else f"the action {action}"
-            raise ValueError(f"{name} cannot play {played} here: the legal moves are {allowed}")
+    def advance(self, position: Position, action: int) -> Position:
+        """Returns the position after a legal move."""
         step = self._play(position.state, np.int32(action))
         sign = 1 if int(self.game.player(position.state)) == 0 else -1
         return Position(step.state, position.score + sign * float(step.reward))
@@ -170,7 +164,9 @@ class Table:
             self._show(history)
         state = history[-1].state
         decision = machine.decide(state)
-        moved = self.advance(history[-1], int(decision.action), machine.name)
+        if not self.game.legal_actions(state)[decision.action]:
+            raise ValueError(f"{machine.name} cannot play the action {decision.action} here")
+        moved = self.advance(history[-1], int(decision.action))
         names = name_actions(self.game, state)
         print(announce(int(self.game.player(state)), machine.name, decision, names))
         return [*history, moved]
@@ -180,6 +176,7 @@ class Table:
         state = history[-1].state
         seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
         names = name_actions(self.game, state)
+        free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
         self._show(history)
         while True:
             line = read_line(f"{MARKS[seat]}, your move: ")
@@ -194,13 +191,12 @@ class Table:
                     if earlier := self._take_back(history):
                         return earlier
                     print("You have no move to take back.")
+                case move if move in free:
+                    return [*history, self.advance(history[-1], free[move])]
                 case _:
-                    try:
-                        action = read_move(line, legal, names)
-                    except ValueError as error:
-                        print(error)
-                        continue
-                    return [*history, self.advance(history[-1], action)]
+                    shown = repr(line if len(line) <= 20 else f"{line[:19]}…")
+                    moves = ", ".join(free)
+                    print(f"{shown} is not a legal move: type one of {moves}, or help.")
 
     def _take_back(self, history: list[Position]) -> list[Position] | None:
         """Returns the history up to the previous turn of the player to move, if there is one."""
@@ -216,15 +212,10 @@ class Table:
 def read_line(prompt: str) -> str:
     """Reads a line, after a prompt on a terminal; raises Leave at the end of the input."""
     try:
-        return input(prompt if at_terminal() else "").strip()
+        return input(prompt if sys.stdin.isatty() else "").strip()
     except EOFError:
-        newline = "\n" if at_terminal() else ""
+        newline = "\n" if sys.stdin.isatty() else ""
         raise Leave(f"{newline}The input has ended. Goodbye.") from None
-
-
-def at_terminal() -> bool:
-    """Whether the input comes from a terminal."""
-    return sys.stdin.isatty()
 
 
 # Text.
@@ -243,15 +234,6 @@ def show(game: Game, state: State, before: State | None = None) -> None:
     print()
     Console(highlight=False).print(text)
     print()
-
-
-def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
-    """Parses the name of a move; raises a ValueError if it is not legal."""
-    free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
-    if text.lower() in free:
-        return free[text.lower()]
-    shown = repr(text if len(text) <= 20 else f"{text[:19]}…")
-    raise ValueError(f"{shown} is not a legal move: type one of {', '.join(free)}, or help.")
 
 
 def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:

@@ -35,8 +35,26 @@ def samples():
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), one)
 
 
-def zero(*terms):
-    return lambda *_: (jnp.zeros(()), *terms)
+MIXED = (
+    "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2] and 7"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Incomplete:
+    algorithm: str = "mine"
+    num_simulations: int = 4
+
+
+def too_wide(params, key, states):
+    return jnp.zeros((2, 7)), jnp.zeros(2)
+
+
+def evaluators(evaluate):
+    """Calls of a search and of a player with an evaluator, traced only."""
+    states, key = init_batch(GAME, 2), jax.random.key(0)
+    for act in (make_search(SEARCH, GAME, evaluate), network_agent(GAME, evaluate, None).act):
+        yield functools.partial(jax.eval_shape, act, None, key, states)
 
 
 def test_losses_with_wrong_outputs():
@@ -46,28 +64,22 @@ def test_losses_with_wrong_outputs():
         given = state, samples()
         return lambda: jax.eval_shape(lambda *given: learner.update(*given, None), *given)
 
-    pair = "return a pair, the total, float32 [], and a"
+    zero = jnp.zeros(())
     assert_refused(
-        (update(lambda *_: jnp.zeros(())), "the loss returns float32[]: return a pair, the total"),
-        (update(zero(3.0)), pair),
+        (update(lambda *_: zero), "the loss returns float32[]: return a pair, the total"),
+        (update(lambda *_: (zero, 3.0)), "return a pair, the total, float32 [], and a"),
+        (update(lambda outputs, *_: (outputs[1], {})), "the total of the loss is float32[2]: make"),
         (
-            update(lambda outputs, *_: (outputs[1], {})),
-            "the total of the loss is float32[2]: make it float32 [], such as a mean over the bat",
-        ),
-        (
-            update(lambda outputs, *_: (jnp.zeros(()), {"moves_left": outputs[1]})),
+            update(lambda outputs, *_: (zero, {"moves_left": outputs[1]})),
             "the moves_left of the loss is float32[2]: make it",
         ),
     )
 
 
-MIXED = (
-    "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2] and 7"
-)
-
-
 def test_parts_that_do_not_fit_together():
     check_parts(PARTS)
+    network: Any = nn.Dense(3)
+    augment = make_targets(TargetConfig(), OTHER).augment
     changes: list[tuple[dict[str, Any], str]] = [
         ({"game": OTHER}, MIXED),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
@@ -75,58 +87,20 @@ def test_parts_that_do_not_fit_together():
         ({"targets": TargetConfig()}, "parts.targets is of type TargetConfig: use a Targets, as"),
         ({"learner": optax.sgd(0.1)}, "use a Learner, as learner.make_learner returns"),
     ]
-    assert_refused(
-        *((lambda c=change: check_parts(PARTS._replace(**c)), said) for change, said in changes)
-    )
-
-
-def test_parts_of_another_game():
-    network: Any = nn.Dense(3)
-    augment = make_targets(TargetConfig(), OTHER).augment
-    assert_refused(
+    make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
+    rows = [
+        *((functools.partial(check_parts, PARTS._replace(**c)), said) for c, said in changes),
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
         (
             lambda: jax.eval_shape(augment, jax.random.key(0), samples()),
             "the targets were made for connect_four, and a sample has planes [3, 3, 2] and 9 act",
         ),
-    )
+        (lambda: make(Incomplete()), "the search, of type Incomplete, has no is_deterministic: "),
+        (lambda: make("puct"), "the search, of type str, has no algorithm: give it algorithm"),
+        (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
+        *((call, "returns (float32[2, 7], float32[2]): make") for call in evaluators(too_wide)),
+    ]
+    assert_refused(*rows)
     network_evaluator(OTHER, NETWORK._replace(made_for=None))  # A record that is made by hand.
     network_evaluator(GAME._replace(name="another"), NETWORK)
-
-
-@dataclasses.dataclass(frozen=True)
-class Incomplete:
-    algorithm: str = "mine"
-    num_simulations: int = 4
-
-
-def test_searches_that_lack_members():
-    algorithms: dict[str, Any] = {
-        "the search, of type Incomplete, has no is_deterministic: give it is_det": Incomplete(),
-        "the search, of type str, has no algorithm: give it algorithm, its name, see": "puct",
-        "the search is the class PUCT: pass an instance, such as PUCT()": PUCT,
-    }
-    make = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
-    network: Any = NETWORK
-    assert_refused(
-        *((functools.partial(make, search), text) for text, search in algorithms.items()),
-        (lambda: make_search(SEARCH, GAME, network), "the evaluator is of type Network: use one"),
-    )
-
-
-def test_evaluators_with_other_outputs():
-    states, key = init_batch(GAME, 2), jax.random.key(0)
-    evaluators = [
-        (
-            lambda params, key, states: (jnp.zeros((len(states.board), 9)), jnp.zeros(())),
-            "for 2 positions of tic_tac_toe the evaluator returns (float32[2, 9], float32[])",
-        ),
-        (lambda *_: (jnp.zeros((2, 7)), jnp.zeros(2)), "returns (float32[2, 7], float32[2]): make"),
-        (network_evaluator(OTHER, make_network(TINY, OTHER)), "a batch of connect_four is State("),
-    ]
-    rows = []
-    for evaluate, said in evaluators:
-        for act in (make_search(SEARCH, GAME, evaluate), network_agent(GAME, evaluate, None).act):
-            rows.append((lambda act=act: jax.eval_shape(act, None, key, states), said))
-    assert_refused(*rows)
