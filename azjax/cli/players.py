@@ -100,11 +100,11 @@ class Spec(NamedTuple):
 
 def parse(text: str) -> Spec:
     """Parses a description; raises a ValueError for an unknown player or what it does not take."""
-    if text in pretrained.names():
-        return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
     match = _SPEC.fullmatch(text)
     name = match["name"] if match else text
     if not match or name not in KINDS or name == SHIPPED:
+        if text in pretrained.names():
+            return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
         known = [*KINDS][:-1] + [*pretrained.names()]
         names = ", ".join(known) + did_you_mean(name, known)
         raise ValueError(f"unknown player {name!r}: use one of {names}")
