@@ -3,7 +3,6 @@
 from azjax.players.agent import (
     Agent,
     Decision,
-    HasAgent,
     as_agent,
     decide,
     network_agent,
@@ -18,7 +17,6 @@ from azjax.players.negamax import alpha_beta_agent, minimax_agent
 __all__ = [
     "Agent",
     "Decision",
-    "HasAgent",
     "alpha_beta_agent",
     "anytime_agent",
     "as_agent",

@@ -1,7 +1,7 @@
 """The `Agent` record, and the simple players: random, perfect, network, search."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,16 +56,7 @@ class Agent(NamedTuple):
         return f"Agent(name={self.name!r})"
 
 
-class HasAgent(Protocol):
-    """An object with a player as an attribute, such as a loaded run."""
-
-    @property
-    def agent(self) -> Agent:
-        """The player."""
-        ...
-
-
-def as_agent(player: Agent | HasAgent) -> Agent:
+def as_agent(player: Any) -> Agent:
     """Returns the player itself, or the attribute `agent` of an object that has one."""
     agent = getattr(player, "agent", player)
     if not isinstance(agent, Agent):
@@ -133,14 +124,8 @@ def search_agent(
     """Makes a player that searches, without noise and at temperature 0.
 
     With the evaluator of a network this is AlphaZero; with `evaluators.rollout_evaluator` and
-    `UCT()` it is classic MCTS. The player is deterministic if its evaluator is; UCT never is.
-
-    Args:
-      game: the rules.
-      search: the algorithm, such as `PUCT(num_simulations=50)`.
-      evaluate: any evaluator; a plain function counts as random.
-      params: the parameters of the evaluator.
-      name: the player's name; by default the algorithm and the number of simulations.
+    `UCT()` it is classic MCTS. The player is deterministic if its evaluator is; UCT never is. Its
+    name is by default the algorithm and the number of simulations.
     """
     find = make_search(search, game, evaluate)
 

@@ -34,14 +34,8 @@ def anytime_agent(
     the number of simulations in advance. It is estimated from the speed, and the estimate is
     corrected after a tenth of the time. The player cannot be jitted.
 
-    Args:
-      game: the rules.
-      search: the algorithm; `num_simulations` is the maximum and the capacity of the tree.
-      evaluate: any evaluator.
-      params: the parameters of the evaluator.
-      seconds: time for one call.
-      name: the player's name; by default the algorithm and the time.
-      clock: returns the time in seconds.
+    `search.num_simulations` is the maximum and the capacity of the tree. The name is by default the
+    algorithm and the time. `clock` returns the time in seconds.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}: use a number above 0")

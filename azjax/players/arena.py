@@ -8,7 +8,7 @@ them.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import numpy as np
 
 from azjax.games.base import Game, State, check_batch, init_batch, play, where
 from azjax.games.hashing import mix
-from azjax.players import Agent, HasAgent, as_agent, ratings
+from azjax.players import Agent, as_agent, ratings
 
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 Record = Callable[["PlayedGames"], None]
@@ -67,8 +67,8 @@ class Match(NamedTuple):
 
 def play_match(
     game: Game,
-    first: Agent | HasAgent,
-    second: Agent | HasAgent,
+    first: Any,
+    second: Any,
     num_games: int,
     key: jax.Array,
     openings: State | None = None,
@@ -123,7 +123,7 @@ def rate(matches: Sequence[Match]) -> ratings.Ratings:
 
 def round_robin(
     game: Game,
-    agents: Sequence[Agent | HasAgent],
+    agents: Sequence[Any],
     num_games: int,
     key: jax.Array,
     openings: State | None = None,
@@ -147,8 +147,8 @@ def round_robin(
 
 def play_games(
     game: Game,
-    first: Agent | HasAgent,
-    second: Agent | HasAgent,
+    first: Any,
+    second: Any,
     num_games: int,
     key: jax.Array,
     seat: int = 0,
@@ -156,18 +156,10 @@ def play_games(
     batch_size: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Plays games with the players in fixed seats.
+    """Plays games with the players in fixed seats; see `play_match` for the other arguments.
 
-    Args:
-      game: the rules.
-      first: the player whose outcomes are counted.
-      second: the other player.
-      num_games: the number of games.
-      key: for all randomness.
-      seat: 0 if `first` is player 0, who moves first from the starting position; 1 if `second` is.
-      openings: positions to start from in turn, `[K, ...]`; the starting position if None.
-      batch_size: games played in parallel; if None, it depends on the sizes of the search trees.
-      progress: called with the number of games finished since the last call.
+    `first` is player 0 if `seat` is 0, and player 1 if it is 1. The openings are played in turn.
+    `batch_size` games are played in parallel; if None, it depends on the sizes of the trees.
     """
     if num_games < 1:
         raise ValueError(f"the number of games is {num_games}: play 1 or more")

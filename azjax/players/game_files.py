@@ -23,7 +23,6 @@ import numpy as np
 from azjax._files import Path, write_text
 from azjax.drawing import check_folder
 from azjax.games.base import Game, init_batch, name_actions
-from azjax.players import Agent, HasAgent
 from azjax.players.arena import PlayedGames, play_match
 
 _GO, _HEX = 1, 11  # The numbers of these games in SGF.
@@ -32,8 +31,8 @@ _GO, _HEX = 1, 11  # The numbers of these games in SGF.
 def export_games(
     path: Path,
     game: Game,
-    first: Agent | HasAgent,
-    second: Agent | HasAgent,
+    first: Any,
+    second: Any,
     num_games: int,
     key: jax.Array,
 ) -> None:
@@ -48,12 +47,7 @@ def export_games(
 
 
 def check_path(path: Path, game: Game | None = None) -> None:
-    """Checks, before any game is played, that games can be written to a file.
-
-    Args:
-      path: the file.
-      game: the game; None skips the check of its SGF format.
-    """
+    """Checks, before any game is played, that games can be written to a file; None: any game."""
     path = pathlib.Path(path)
     check_folder(path)
     if path.suffix not in (".jsonl", ".sgf"):
@@ -73,11 +67,8 @@ def write_games(
 ) -> None:
     """Writes games to a file, in the format of its extension; replaces an existing file.
 
-    Args:
-      path: the file.
-      game: the rules.
-      played: the games, from the argument `record` of `play_match`.
-      opening_actions: `int [K, plies]`, the moves that lead to the openings of the match.
+    `played` is from the argument `record` of `play_match`; `opening_actions [K, plies]` are the
+    moves that lead to the openings of the match.
     """
     check_path(path, game)
     openings = np.zeros((1, 0), np.int32) if opening_actions is None else opening_actions

@@ -35,7 +35,12 @@ class _Progress(NamedTuple):
 
 
 def minimax_agent(
-    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+    game: Game,
+    depth: int | None = None,
+    evaluate: Evaluator | None = None,
+    params: Any = None,
+    *,
+    prune: bool = False,
 ) -> Agent:
     """Makes a player that searches all lines to a depth and plays the first best action.
 
@@ -48,26 +53,11 @@ def minimax_agent(
       evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
         evaluator is; a plain function counts as random.
       params: the parameters of the evaluator.
+      prune: see `alpha_beta_agent`.
     """
-    return _make_agent("minimax", game, depth, evaluate, params, prune=False)
-
-
-def alpha_beta_agent(
-    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
-) -> Agent:
-    """Makes a player like `minimax_agent` that does not visit every position.
-
-    It takes the same arguments and, if the evaluator is deterministic, returns the same value and
-    action. The values of actions other than the chosen one are only upper bounds, so the chosen
-    action has all of the weight.
-    """
-    return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
-
-
-def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
     if depth is not None and depth < 1:
         raise ValueError(f"the search depth is {depth}: use 1 or more")
-    label = name if depth is None else f"{name}({depth})"
+    name = "alpha-beta" if prune else "minimax"
     max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
     evaluate = evaluate or uniform_evaluator(game)
 
@@ -88,7 +78,19 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
             nodes=result.nodes,
         )
 
+    label = name if depth is None else f"{name}({depth})"
     return Agent(label, act, params, deterministic=is_deterministic(evaluate))
+
+
+def alpha_beta_agent(
+    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+) -> Agent:
+    """Makes a player like `minimax_agent` that does not visit every position.
+
+    If the evaluator is deterministic, it returns the same value and action. The values of actions
+    other than the chosen one are only upper bounds, so the chosen action has all of the weight.
+    """
+    return minimax_agent(game, depth, evaluate, params, prune=True)
 
 
 def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
@@ -103,19 +105,20 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
     )
 
     def advance(progress: _Progress) -> _Progress:
-        depth, stack = progress.depth, progress.stack
+        stack, depth, nodes, q_values = progress
         node = jax.tree.map(lambda leaf: leaf[depth], stack)
-        todo = game.legal_actions(node.state) & (jnp.arange(game.num_actions) >= node.next_action)
+        actions = jnp.arange(game.num_actions)
+        todo = game.legal_actions(node.state) & (actions >= node.next_action)
         descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
         action = jnp.argmax(todo).astype(jnp.int32)
         following = jnp.where(descend, action + 1, node.next_action)
-        stack = stack._replace(next_action=stack.next_action.at[depth].set(following))
-        progress = progress._replace(stack=stack, nodes=progress.nodes + descend.astype(jnp.int32))
+        next_action = stack.next_action.at[depth].set(following)
+        nodes = nodes + descend.astype(jnp.int32)
         step = play(game, node.state, action)
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
         one = jax.tree.map(lambda leaf: leaf[None], step.state)
-        _, values = evaluate(params, jax.random.fold_in(key, progress.nodes), one)
+        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
         leaf_value = jnp.where(over, 0.0, values[0])
         # A leaf's value is backed up to this node, and a completed node's value to its parent.
         value = jnp.where(
@@ -124,48 +127,33 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
             node.reward + node.discount * node.best,
         )
         has_value = jnp.where(descend, is_leaf, depth > 0)
-        progress = _back_up(progress, has_value, jnp.where(descend, depth, depth - 1), value)
-        return _move(progress, descend & ~is_leaf, ~descend, _child(node, step))
+        at = jnp.where(descend, depth, depth - 1)
+        best = jnp.where(has_value & (value > stack.best[at]), value, stack.best[at])
+        stack = stack._replace(
+            next_action=next_action,
+            best=stack.best.at[at].set(best),
+            alpha=stack.alpha.at[at].set(jnp.maximum(stack.alpha[at], best)),
+        )
+        is_action = has_value & (at == 0) & (actions == next_action[at] - 1)
+        # The child has the window of this node, from the perspective of its own mover.
+        low, high = node.alpha - step.reward, node.beta - step.reward
+        same = step.discount > 0
+        child = _Node(
+            state=step.state,
+            next_action=jnp.int32(0),
+            best=-infinity,
+            alpha=jnp.where(same, low, -high),
+            beta=jnp.where(same, high, -low),
+            reward=step.reward,
+            discount=step.discount,
+        )
+        down = descend & ~is_leaf
+        slot = jnp.where(down, depth + 1, max_depth)  # Out of range: dropped.
+        return _Progress(
+            stack=jax.tree.map(lambda old, new: old.at[slot].set(new, mode="drop"), stack, child),
+            depth=depth + down.astype(jnp.int32) - (~descend).astype(jnp.int32),
+            nodes=nodes,
+            q_values=jnp.where(is_action, value, q_values),
+        )
 
     return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
-
-
-def _back_up(progress: _Progress, has_value, depth, value) -> _Progress:
-    """Updates the node at `depth` with the value of its latest action, if `has_value`."""
-    stack = progress.stack
-    better = has_value & (value > stack.best[depth])
-    best = jnp.where(better, value, stack.best[depth])
-    alpha = jnp.maximum(stack.alpha[depth], best)
-    is_action = jnp.arange(len(progress.q_values)) == stack.next_action[depth] - 1
-    return progress._replace(
-        stack=stack._replace(
-            best=stack.best.at[depth].set(best), alpha=stack.alpha.at[depth].set(alpha)
-        ),
-        q_values=jnp.where(has_value & (depth == 0) & is_action, value, progress.q_values),
-    )
-
-
-def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
-    """Pushes the node `below` on the stack, pops the top, or leaves the stack unchanged."""
-    slot = jnp.where(down, progress.depth + 1, len(progress.stack.best))  # Out of range: dropped.
-    return progress._replace(
-        stack=jax.tree.map(
-            lambda old, new: old.at[slot].set(new, mode="drop"), progress.stack, below
-        ),
-        depth=progress.depth + down.astype(jnp.int32) - up.astype(jnp.int32),
-    )
-
-
-def _child(node: _Node, step) -> _Node:
-    """Returns the node after a move, with the parent's window from its mover's perspective."""
-    low, high = node.alpha - step.reward, node.beta - step.reward
-    same = step.discount > 0
-    return _Node(
-        state=step.state,
-        next_action=jnp.int32(0),
-        best=jnp.float32(-jnp.inf),
-        alpha=jnp.where(same, low, -high),
-        beta=jnp.where(same, high, -low),
-        reward=step.reward,
-        discount=step.discount,
-    )

@@ -38,8 +38,8 @@ def fit(
 
     Args:
       names: the names of the `P` players.
-      first: `int [M]`, the player who moved first, an index of `names`.
-      second: `int [M]`, the player who moved second.
+      first: `int [M]`, the players who moved first, as indices of `names`.
+      second: `int [M]`, those who moved second.
       counts: `int [M, 3]`, games that the first mover won, drew and lost.
       confidence: the confidence level of the intervals.
     """
@@ -95,14 +95,6 @@ def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
         raise ValueError(f"first, second, counts have shapes {shapes}: use [M], [M] and [M, 3]")
     if any(array.dtype.kind not in "iu" for array in arrays) or counts.min(initial=0) < 0:
         raise ValueError("first, second or counts are not natural numbers: use integers, 0 or more")
-    if len(set(names)) < len(names):
-        raise ValueError(f"names are {names}: use a different one for each player")
-    if not counts.any():
-        raise ValueError("counts sum to 0: use at least one game")
-    for player in {*first.tolist(), *second.tolist()} - set(range(len(names))):
-        raise ValueError(f"there is no player {player}: use 0 to {len(names) - 1}")
-    for player in first[np.equal(first, second)]:
-        raise ValueError(f"{names[player]!r} plays against itself: use two different players")
     played = np.any(counts, axis=1)
     met = sparse.coo_array((played[played], (first[played], second[played])), [len(names)] * 2)
     number, labels = sparse.csgraph.connected_components(met, directed=False)

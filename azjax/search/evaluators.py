@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.base import Game, State, batch_keys, check_batch, legal_action_at, play
-from azjax.games.hashing import make_index
-from azjax.games.solver import Solution
 from azjax.networks.base import Network, check_heads, check_network
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
@@ -129,19 +127,3 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
     start = jnp.int32(0), states, total, weight
     _, states, total, _ = jax.lax.while_loop(continues, move, start)
     return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
-
-
-def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
-    """Makes an evaluator from a solved game: the value is the outcome under perfect play.
-
-    Logits are 0 for optimal actions and -10 for others. It ignores `params`.
-    """
-    index = make_index(game, solution.states)
-
-    def evaluate(params, keys, states):
-        del params, keys
-        row = index(states)
-        logits = jnp.where(jnp.asarray(solution.optimal)[row], jnp.float32(0), jnp.float32(-10))
-        return logits, jnp.asarray(solution.values)[row]
-
-    return Evaluator(evaluate, is_deterministic=True)

@@ -132,15 +132,12 @@ def make_learner(
     steps: int = 32,
     ema_decay: float = 0.99,
 ) -> Learner:
-    """Builds the learner.
+    """Builds the learner of a network, with any optax optimizer.
 
-    Args:
-      network: the network to train.
-      optimizer: any optax optimizer, for the parameters of the network.
-      loss: `(outputs, params, samples, axis_name) -> (total, terms)`, see `alphazero_loss`. The
-        terms become metrics under their names. The learner averages both over devices.
-      steps: optimizer steps per iteration.
-      ema_decay: decay of the running average of the parameters; 0: no averaging.
+    The loss is `(outputs, params, samples, axis_name) -> (total, terms)`, see `alphazero_loss`. The
+    terms become metrics under their names. The learner averages both over devices. `steps` are
+    optimizer steps per iteration, and `ema_decay` is the decay of the running average of the
+    parameters; 0: no averaging.
     """
     _check_arguments(network, optimizer, loss, steps, ema_decay)
 

@@ -27,12 +27,8 @@ def iterate(
     """Trains indefinitely: yields the state and the metrics after each iteration.
 
     The state is donated to the next iteration, which overwrites its arrays. Copy what you keep, for
-    example with `jax.tree.map(jnp.copy, state.learner.average)`.
-
-    Args:
-      parts: the components of training.
-      key: a single typed key, for all random draws of the run.
-      mesh: the devices that share the games; all devices by default.
+    example with `jax.tree.map(jnp.copy, state.learner.average)`. The mesh has all devices by
+    default.
     """
     mesh = make_mesh() if mesh is None else mesh
     state = make_state(parts, key, mesh)

@@ -35,25 +35,17 @@ def alphazero_loss(
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
     A custom loss takes the first four arguments, and returns a total and its terms, as this one
-    does. It may read further outputs of the network, and `samples.extra`.
+    does. It may read further outputs of the network, and `samples.extra`. `axis_name` is the mesh
+    axis that the batch is split over.
 
     With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
     KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts
     surprising samples into its buffer more often (Wu 2020, policy surprise weighting).
 
-    Args:
-      outputs: outputs of the network: logits `[B, A]`, value `[B]` and any others.
-      params: trainable parameters of the network.
-      samples: `[B, ...]`.
-      axis_name: mesh axis that the batch is split over; None for a single device.
-      value_weight: weight of the value loss.
-      l2: c of the term `c * ||theta||^2`.
-      policy_surprise: s, in [0, 1].
-
     Returns:
       The total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
       `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
-      the entropy of the target; `l2`.
+      the entropy of the target; `l2`, which is `l2 ||theta||^2`.
     """
     logits, value, *_ = outputs
     chex.assert_equal_shape([logits, samples.policy, samples.legal])

@@ -12,38 +12,31 @@ import numpy as np
 
 from azjax._files import write_text
 
+_LARGEST = 1e300  # Larger numbers, NaN and infinities are no metrics.
+
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """The metrics of one iteration as Python numbers.
+    """The metrics of one iteration as Python numbers."""
 
-    Attributes:
-      iteration: counted from 1.
-      seconds: training time, including earlier sessions of a resumed run.
-      games: number of games finished in this iteration.
-      games_per_second: over this iteration.
-      losses: by name, see `loss.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the
-        norm of its gradient before clipping.
-      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: results for
-        the network without search, see `verify.Verdict`; None if it was not verified.
-      errors: results for the network without search in labelled positions, see `labelled.Rates`:
-        `error`, the fraction of moves that worsen the outcome, `error/CLASS`, the same for a class,
-        and `sign_error`, the fraction of values with the wrong sign. Empty without this evaluation.
-      extra: metrics that callbacks added, by name.
-    """
-
-    iteration: int
-    seconds: float
-    games: int
-    games_per_second: float
+    iteration: int  # Counted from 1.
+    seconds: float  # Training time, including earlier sessions of a resumed run.
+    games: int  # Finished in this iteration.
+    games_per_second: float  # Over this iteration.
+    # By name, see `loss.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the norm of
+    # its gradient before clipping.
     losses: dict[str, float]
+    # Results for the network without search, see `verify.Verdict`; None if it was not verified.
     blunders: int | None = None
     losing_lines_first: int | None = None
     losing_lines_second: int | None = None
     value_sign_errors: int | None = None
     value_error: float | None = None
+    # Results for the network without search in labelled positions, see `labelled.Rates`: `error`,
+    # the fraction of moves that worsen the outcome, `error/CLASS`, the same for a class, and
+    # `sign_error`, the fraction of values with the wrong sign. Empty without this evaluation.
     errors: dict[str, float] = dataclasses.field(default_factory=dict)
-    extra: dict[str, float] = dataclasses.field(default_factory=dict)
+    extra: dict[str, float] = dataclasses.field(default_factory=dict)  # That callbacks added.
 
     def add(self, **metrics: Any) -> "Record":
         """Returns a record with these metrics in `extra`, as Python numbers."""
@@ -63,7 +56,7 @@ class Record:
     def check_finite(self) -> None:
         """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""
         for name, value in self.as_dict().items():
-            if value is None or _is_finite(value):
+            if value is None or abs(value) < _LARGEST:
                 continue
             advice = (
                 "leave this metric out of iterations in which it has no finite value"
@@ -75,11 +68,6 @@ class Record:
                 f"{name} became {value} in iteration {self.iteration}, so training stopped without "
                 f"saving that iteration: {advice}"
             )
-
-
-def _is_finite(number: float) -> bool:
-    """Whether a number is neither NaN nor too large for a file of records."""
-    return abs(number) < 1e300
 
 
 def _number(name: str, value: Any) -> float:
@@ -101,10 +89,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def rank(record: Record, always_examined: bool = True) -> float:
-    """Returns the score of a checkpoint, by fewest blunders, then lowest loss; higher is better.
-
-    Blunders count only if every iteration is verified (`always_examined`).
-    """
+    """Scores a checkpoint: fewest blunders, if every iteration is verified, then lowest loss."""
     loss = record.losses["loss"]
     if record.blunders is None or not always_examined:
         return -loss
@@ -112,10 +97,7 @@ def rank(record: Record, always_examined: bool = True) -> float:
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
-    """Waits for the `Metrics` of an iteration, and returns its record.
-
-    `before` and `started` are the `time.monotonic()` at the start of the iteration and of the run.
-    """
+    """Waits for the `Metrics` of an iteration that began at `before`, of a run, at `started`."""
     measured = jax.device_get(measured)
     now, losses = time.monotonic(), measured.losses
     # Compiled programs return the losses in alphabetical order.
@@ -175,7 +157,7 @@ def _parse(line: str) -> dict | None:
         return None
 
     def is_number(value):
-        return type(value) in (int, float) and _is_finite(value)
+        return type(value) in (int, float) and abs(value) < _LARGEST
 
     is_record = (
         isinstance(record, dict)

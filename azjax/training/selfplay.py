@@ -32,12 +32,8 @@ def self_play(
 ) -> tuple[Games, Transition]:
     """Plays the moves of one iteration in every game; finished games restart in place.
 
-    Args:
-      parts: the components of training.
-      variables: of the network that plays.
-      keys: one key, or `[B]`, one per game, so that a game does not depend on the others.
-      games: the games in flight; without `selfplay.carry_over`, new games replace them.
-      archive: position buffer of `Games` that new games may start from.
+    Keys are one, or `[B]`, one per game, so that a game does not depend on the others. Without
+    `selfplay.carry_over`, new games replace the given ones. New games may start from the archive.
 
     Returns:
       The games in flight afterwards, and the moves `[T, B, ...]`.

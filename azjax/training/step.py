@@ -93,11 +93,8 @@ def iteration(
 ) -> tuple[TrainState, Metrics]:
     """Runs one iteration: self-play, storing samples, learning.
 
-    Args:
-      parts: the components of training.
-      state: from `init` or the previous iteration; under `jax.shard_map`, the part of one device.
-      axis_name: mesh axis over which games and buffer are split and gradients are averaged; None
-        for one device.
+    Under `jax.shard_map`, `state` is the part of one device, and `axis_name` is the mesh axis over
+    which games and buffer are split and gradients are averaged.
     """
     check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)

@@ -78,18 +78,11 @@ def make_targets(config: TargetConfig, game: Game) -> Targets:
 
 
 def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
-    """Computes the outcome at every ply, for the player to move there.
+    """Returns the outcomes `float32 [T, B]` at every ply, for the player to move there.
 
     The outcome is `z[t] = reward[t] + discount[t] * z[t + 1]`. With lambda below 1, `z[t + 1]` is
     mixed with the root value there (TD(lambda), Sutton 1988). If a game has not ended
     after the last transition, its last `z` is the root value of the search there (bootstrapping).
-
-    Args:
-      transitions: leaves `[T, B, ...]`.
-      td_lambda: in [0, 1].
-
-    Returns:
-      `float32 [T, B]`.
     """
     chex.assert_tree_shape_prefix(transitions, transitions.reward.shape)
 

@@ -85,24 +85,6 @@ def test_games_in_which_a_player_moves_twice():
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
-def test_openings_are_played_in_turn_and_equally_often(perfect, openings):
-    """Seven games in batches of four; batches end between the openings."""
-    reports = []
-    games = play_games(
-        GAME, LOWEST, perfect, 7, KEY, 0, openings, batch_size=4, progress=reports.append
-    )
-    assert reports == [4, 3]
-    assert [len(column) for column in games] == [7, 7, 7, 7]
-    expected = play_games(GAME, LOWEST, perfect, 3, KEY, 0, openings, batch_size=4)
-    for column, first in zip(games, expected, strict=True):
-        np.testing.assert_array_equal(column, first[np.arange(7) % 3])
-    assert len(set(games.digests)) == 3
-    assert play_match(GAME, LOWEST, UNIFORM, 7, KEY, openings).moving_second.games == 6
-    match = play_match(GAME, LOWEST, LOWEST, 1000, KEY, openings)  # These would repeat games.
-    assert match.moving_first.wins == match.moving_second.losses > 0
-    assert (match.moving_first.games, match.moving_first.distinct) == (3, 3)
-
-
 def rows(states):
     return {
         bytes(np.concatenate([np.ravel(leaf) for leaf in row])) for row in zip(*states, strict=True)

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from azjax.games.base import init_batch
-from azjax.games.tic_tac_toe import from_board
 from azjax.search.evaluators import (
-    exact_evaluator,
     rollout_evaluator,
 )
 from guard import sharing
-from reference import Position, minimax
+from reference import minimax
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
 from tables import bench
@@ -55,32 +53,9 @@ def test_rollouts_average_to_the_value_of_random_play(name):
     assert np.ptp(expected) > 0.4  # A constant would not pass.
 
 
-def test_rollouts_differ_between_the_rows_of_a_batch_and_between_keys(tic_tac_toe):
-    start = init_batch(tic_tac_toe, ROLLOUTS)
-    values, others = (roll_out("tic_tac_toe", jax.random.key(seed), start) for seed in (0, 1))
-    assert len(np.unique(values)) == 3 and (values != others).any()
-    assert not rollout_evaluator(tic_tac_toe).is_deterministic
-
-
 def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
     """It does not count as a draw."""
     with sharing():
         short = jax.jit(rollout_evaluator(tic_tac_toe._replace(max_plies=6)))
         values = short(None, jax.random.key(0), init_batch(tic_tac_toe, 64))[1]
     assert 0 < np.isnan(values).sum() < 64
-
-
-def test_exact_evaluator_is_for_the_player_to_move_and_equals_the_solver(tic_tac_toe, solution):
-    with sharing():
-        evaluate = jax.jit(functools.partial(exact_evaluator(tic_tac_toe, solution), None, None))
-        order = np.random.default_rng(0).permutation(solution.num_states)
-        states = jax.tree.map(lambda leaf: leaf[order], solution.states)
-        logits, values = evaluate(states)
-    np.testing.assert_array_equal(values, solution.values[order])
-    np.testing.assert_array_equal(logits, np.where(solution.optimal[order], 0, -10))
-    x_wins, o_wins = [1, 1, 0, -1, -1, 0, 0, 0, 0], [1, 1, 0, -1, -1, 0, 0, 0, 1]
-    for board in (x_wins, o_wins):
-        state = from_board(board)
-        row = next(i for i, x in enumerate(np.asarray(states.board)) if x.tolist() == board)
-        position = Position(tuple(board), int(state.player), False)
-        assert minimax.value(tic_tac_toe_rules, position) == values[row] == 1

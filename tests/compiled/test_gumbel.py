@@ -1,7 +1,5 @@
 """Gumbel AlphaZero against a plain implementation of its paper, and its noise."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
@@ -61,22 +59,15 @@ def test_sequential_halving_is_that_of_the_reference():
 
 
 def test_the_noise_is_gumbels_times_its_scale(some_states):
-    table = bench("tic_tac_toe").random_table()
-    for scale in (0.5, 3.0):
-        search = functools.partial(run, Gumbel(gumbel_scale=scale), table, some_states)
-        noise = [noise_of(search(seed=seed, add_noise=True)) for seed in range(4)]
-        noise = np.concatenate(noise).ravel() / scale
-        assert len(np.unique(noise)) > 0.99 * len(noise)
-        error = np.pi / np.sqrt(6 * len(noise))
-        assert noise.mean() == pytest.approx(np.euler_gamma, abs=5 * error)
-        for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
-            share = (noise < -np.log(-np.log(probability))).mean()
-            assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
-
-
-def test_gumbel_visits_the_considered_actions(some_states):
-    table, legal = bench("tic_tac_toe").random_table(), (some_states.board == 0).sum(axis=1)
-    for settings, most in ((FEW, 3), ({}, 16)):
-        result = run(Gumbel(**settings), table, some_states, add_noise=True)
-        visited = (result.visit_counts > 0).sum(axis=1)
-        np.testing.assert_array_equal(visited, np.minimum(most, legal))
+    table, seeds = bench("tic_tac_toe").random_table(), range(4)
+    one, three = (
+        [
+            noise_of(run(Gumbel(gumbel_scale=scale), table, some_states, seed=seed, add_noise=True))
+            for seed in seeds
+        ]
+        for scale in (1.0, 3.0)
+    )
+    np.testing.assert_allclose(three, 3 * np.array(one), rtol=1e-6)
+    for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
+        share = (np.array(one) < -np.log(-np.log(probability))).mean()
+        assert share == pytest.approx(probability, abs=0.04)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from azjax.search import PUCT, UCT, Gumbel, make_resumable
-from azjax.search.puct import puct_terms
 from guard import sharing
 from reference import puct
 from tables import BATCH, FAULTS, Faulty, bench, pile_states, repeat, run, textbook
@@ -38,15 +37,6 @@ def test_puct_equals_the_textbook(name, config, some_states):
         assert found.sum() == config.num_simulations
         assert {action: found[action] for action in visits} == visits
         np.testing.assert_allclose(result.value[row], expected[row].value, atol=1e-5)
-
-
-def test_unvisited_actions_have_the_first_play_urgency(some_states):
-    tree = run(PUCT(), bench("tic_tac_toe").random_table(), some_states).tree
-    one = jax.tree.map(lambda leaf: leaf[0], tree)
-    unvisited, value = one.children_visits[0] == 0, one.node_values[0]
-    for urgency, expected in (("zero", 0), ("parent", value), ("loss", -1)):
-        q = puct_terms(PUCT(first_play_urgency=urgency), one, 0).q
-        assert unvisited.any() and (q[unvisited] == expected).all() and value != 0
 
 
 @EACH
@@ -150,19 +140,6 @@ def test_a_result_does_not_depend_on_the_batch_around_it(some_states, config):
     for ours, theirs in zip(*map(jax.tree.leaves, (result, found)), strict=True):
         np.testing.assert_array_equal(ours[half:], theirs[::-1][half:])
     np.testing.assert_array_equal(found.action[half:], 0)
-
-
-@BOTH
-def test_only_positions_with_noise_are_explored(some_states, config):
-    """Keys have an effect with noise, and none without it at temperature 0."""
-    table, noise = bench("tic_tac_toe").random_table(), np.arange(BATCH) % 3 == 0
-    cases = [(0, noise), (0, True), (0, False), (1, noise)]
-    results = [run(config, table, some_states, seed=s, add_noise=n) for s, n in cases]
-    mixed, noisy, plain, other = (np.c_[each.visit_counts, each.action] for each in results)
-    np.testing.assert_array_equal(mixed[noise], noisy[noise])
-    np.testing.assert_array_equal(mixed[~noise], plain[~noise])
-    np.testing.assert_array_equal(mixed[~noise], other[~noise])
-    assert (mixed[noise] != other[noise]).any() and (mixed[noise] != plain[noise]).any()
 
 
 def test_a_search_in_steps_may_change_its_budget(some_states):

@@ -68,41 +68,19 @@ def test_outcomes_of_finished_games_and_of_games_that_are_cut_off():
         assert not z[: -len(moves), column].any()
 
 
-def sum_of_returns(td_lambda, reward, discount, root_value):
-    """TD(lambda) by its definition (Sutton 1988): a mean of n-step returns, one game `[T]`."""
-    length = len(reward)
-    z = np.zeros(length)
-    for start in range(length):
-        total, weight, product, t = 0.0, 1.0, 1.0, start
-        earned = 0.0
-        while True:
-            if t == length - 1 and discount[t] != 0:  # Cut off: the rest is the root value.
-                total += weight * (earned + product * root_value[t])
-                break
-            earned += product * reward[t]
-            product *= discount[t]
-            if product == 0:  # The game is over: longer returns are the same.
-                total += weight * earned
-                break
-            t += 1
-            total += weight * (1 - td_lambda) * (earned + product * root_value[t])
-            weight *= td_lambda
-        z[start] = total
-    return z
-
-
-def test_td_lambda_is_a_mean_of_n_step_returns():
-    rng, shape = np.random.default_rng(0), (LENGTH, len(CASES))
-    discount = rng.choice([-1.0, 0.0, 1.0], shape, p=[0.6, 0.2, 0.2]).astype(np.float32)
-    discount[-2:, :2] = [[-1, 1], [0, 0]]  # The last move ends a game of several.
-    reward = np.where(discount == 0, rng.choice([-1.0, 0.0, 1.0], shape), 0).astype(np.float32)
-    root_value = rng.uniform(-1, 1, shape).astype(np.float32)
-    assert (discount[-1] == 0).any() and (discount[-1] != 0).any()
+def test_td_lambda_mixes_in_the_root_values():
+    """Of a game that ends with the last transition, and of one that is cut off."""
+    reward, discount = np.zeros((2, LENGTH, len(CASES)), np.float32)
+    root_value = np.full(reward.shape, 0.7, np.float32)
+    discount[-3:] = -1
+    reward[-1, 0], discount[-1, 0] = 1, 0
+    root_value[-3:] = np.float32([0.25, 0.5, -0.75])[:, None]
     for td_lambda, weight in ((0.0, 1.0), (0.3, 0.6), (0.9, 0.0), (1.0, 0.6)):
         z, samples = ask(reward, discount, root_value, weight, td_lambda)
-        arrays = reward.T, discount.T, root_value.T
-        columns = [sum_of_returns(td_lambda, *c) for c in zip(*arrays, strict=True)]
-        np.testing.assert_allclose(z, np.stack(columns, axis=1), atol=1e-5)
+        for column, last in ((0, 1.0), (1, -0.75)):
+            second = (td_lambda - 1) * -0.75 - td_lambda * last
+            first = (td_lambda - 1) * 0.5 - td_lambda * second
+            np.testing.assert_allclose(z[-3:, column], [first, second, last], atol=1e-6)
         mixed = weight * z + (1 - weight) * root_value
         np.testing.assert_allclose(samples.value, mixed, atol=1e-6)
         # Observation, legal actions and policy are those of the search.

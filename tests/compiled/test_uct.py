@@ -67,9 +67,3 @@ def test_the_order_of_first_visits_does_not_depend_on_the_evaluator():
     values = tree.raw_values[:, 1:10].ravel()  # The first nine nodes below the root.
     first = tree.children_prior_logits[:, 1:10].max(axis=-1).ravel()
     assert abs(np.corrcoef(values, first)[0, 1]) < 0.15
-
-
-def test_the_exploration_constant():
-    table, start = bench("tic_tac_toe").random_table(), repeat(EMPTY)
-    wide, greedy = (run(UCT(exploration=c), table, start).visit_counts for c in (1e6, 0.0))
-    assert np.isin(wide, (3, 4)).all() and greedy.max(axis=1).mean() > 8

@@ -4,31 +4,7 @@ import math
 from typing import NamedTuple
 
 from reference import sign
-from reference.puct import backup
-
-
-class Node:
-    """A position in the tree; its values are for the player to move there."""
-
-    def __init__(self, position, outcome=None):
-        self.position = position
-        self.outcome = outcome  # The result of a finished game.
-        self.logits = {}  # Of the legal actions.
-        self.raw_value = None
-        self.children = {}
-        self.visit_count = 0
-        self.value_sum = 0.0
-
-    @property
-    def value(self):
-        return self.value_sum / self.visit_count
-
-    def visits(self, action):
-        return self.children[action].visit_count if action in self.children else 0
-
-    def q(self, action):
-        child = self.children[action]
-        return sign(self.position, child.position) * child.value
+from reference.puct import Node, backup
 
 
 class Settings(NamedTuple):
@@ -47,15 +23,7 @@ class Result(NamedTuple):
 
 
 def search(rules, evaluate, position, noise, settings):
-    """Searches from a position.
-
-    Args:
-      rules: a module of rules; only a game's last move may be rewarded.
-      evaluate: `position -> (logits, value)`, with a logit for every action.
-      position: one that is not over.
-      noise: of the root's actions, one number each.
-      settings: `Settings`.
-    """
+    """Searches from a position, with `noise` of the root's actions, one number each."""
     root, margins = Node(position), []
     backup([root], expand(rules, evaluate, root))
 
@@ -63,17 +31,17 @@ def search(rules, evaluate, position, noise, settings):
         return noise[action] + root.logits[action] + sigma(settings, root)[action]
 
     for wanted in halving(settings, len(root.logits)):
-        candidates = [a for a in root.logits if root.visits(a) == wanted]
+        candidates = [a for a in root.logits if visits_of(root, a) == wanted]
         action = choose(candidates, root_score, margins)
         path = [root, child_of(rules, root, action)]
         while path[-1].logits:
             action = choose_below(settings, path[-1], margins)
             path.append(child_of(rules, path[-1], action))
         backup(path, expand(rules, evaluate, path[-1]))
-    most = max(root.visits(action) for action in root.logits)
-    finalists = [action for action in root.logits if root.visits(action) == most]
+    most = max(visits_of(root, action) for action in root.logits)
+    finalists = [action for action in root.logits if visits_of(root, action) == most]
     action = choose(finalists, root_score, margins)
-    visits = {action: root.visits(action) for action in root.logits}
+    visits = {action: visits_of(root, action) for action in root.logits}
     return Result(action, improved(settings, root), visits, root.value, min(margins))
 
 
@@ -100,8 +68,8 @@ def choose(actions, score, margins):
 
 def choose_below(settings, node, margins):
     """Keeps the visits close to the improved policy (Equation 14)."""
-    policy, total = improved(settings, node), sum(map(node.visits, node.logits))
-    return choose(list(policy), lambda a: policy[a] - node.visits(a) / (1 + total), margins)
+    policy, total = improved(settings, node), sum(visits_of(node, a) for a in node.logits)
+    return choose(list(policy), lambda a: policy[a] - visits_of(node, a) / (1 + total), margins)
 
 
 def improved(settings, node):
@@ -112,20 +80,22 @@ def improved(settings, node):
 
 def sigma(settings, node):
     """`(c_visit + max N) c_scale Q` (Equation 8), with Q in [0, 1], of visited actions or not."""
-    scale = (settings.maxvisit_init + max(map(node.visits, node.logits))) * settings.value_scale
+    scale = (
+        settings.maxvisit_init + max(visits_of(node, a) for a in node.logits)
+    ) * settings.value_scale
     return {action: scale * (q + 1) / 2 for action, q in completed(node).items()}
 
 
 def completed(node):
     """Returns the Q of each action, or the mixed value for unvisited actions (appendix D)."""
     prior = softmax(node.logits)
-    visited = [action for action in node.logits if node.visits(action)]
+    visited = [action for action in node.logits if visits_of(node, action)]
     mixed = node.raw_value
     if visited:
-        total, share = sum(map(node.visits, visited)), sum(prior[a] for a in visited)
-        mean = sum(prior[a] * node.q(a) for a in visited) / share
+        total, share = sum(visits_of(node, a) for a in visited), sum(prior[a] for a in visited)
+        mean = sum(prior[a] * q_of(node, a) for a in visited) / share
         mixed = (node.raw_value + total * mean) / (1 + total)
-    return {action: node.q(action) if action in visited else mixed for action in node.logits}
+    return {action: q_of(node, action) if action in visited else mixed for action in node.logits}
 
 
 def softmax(scores):
@@ -137,7 +107,7 @@ def softmax(scores):
 def child_of(rules, node, action):
     if action not in node.children:
         after, reward = rules.play(node.position, action)
-        node.children[action] = Node(after, sign(node.position, after) * reward)
+        node.children[action] = Node(after, outcome=sign(node.position, after) * reward)
     return node.children[action]
 
 
@@ -148,3 +118,12 @@ def expand(rules, evaluate, node):
     logits, node.raw_value = evaluate(node.position)
     node.logits = {action: logits[action] for action in rules.legal(node.position)}
     return node.raw_value
+
+
+def visits_of(node, action):
+    return node.children[action].visit_count if action in node.children else 0
+
+
+def q_of(node, action):
+    child = node.children[action]
+    return sign(node.position, child.position) * child.value

@@ -14,6 +14,7 @@ class Node:
         self.prior = prior
         self.outcome = outcome  # The result of a finished game.
         self.children = {}
+        self.logits = {}  # Of the legal actions, in the search of Gumbel.
         self.visit_count = 0
         self.value_sum = 0.0
 
@@ -31,13 +32,8 @@ class Result(NamedTuple):
 def search(rules, evaluate, position, num_simulations, c_puct, first_play_urgency):
     """Searches from a position.
 
-    Args:
-      rules: a module of rules; only a game's last move may be rewarded.
-      evaluate: `position -> (logits, value)`, with a logit for every action.
-      position: one that is not over.
-      num_simulations: beside the first one, which expands the root.
-      c_puct: weight of exploration.
-      first_play_urgency: `"zero"`, `"parent"` or `"loss"`.
+    `rules` is a module, where only a game's last move may be rewarded; `evaluate(position)` returns
+    a logit for every action and a value. The first simulation, which expands the root, is extra.
     """
     root, margins = Node(position), [math.inf]
     for _ in range(num_simulations + 1):

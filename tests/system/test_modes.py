@@ -24,7 +24,7 @@ from azjax.proof.verify import verify, verify_outputs
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
-from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.viz import atlas
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from small import conv
@@ -105,11 +105,10 @@ def test_iterations(config):
 
 def test_players_and_proofs(tic_tac_toe, solution):
     states, evaluate = init_batch(tic_tac_toe, 2), uniform_evaluator(tic_tac_toe)
-    exact = players.network_agent(tic_tac_toe, exact_evaluator(tic_tac_toe, solution), None)
     agents = [
         players.random_agent(tic_tac_toe),
         players.perfect_agent(tic_tac_toe, solution),
-        players.sampled(exact),
+        players.sampled(players.network_agent(tic_tac_toe, evaluate, None)),
         players.search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
         players.minimax_agent(tic_tac_toe, 2),
         players.alpha_beta_agent(tic_tac_toe, 2),
