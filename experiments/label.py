@@ -8,6 +8,7 @@ Thill, which is under the AGPL. Only this program uses it, and azjax does not in
 """
 
 from azjax.cli import run_program
+from azjax.games.base import ILLEGAL
 
 if __name__ == "__main__":
     run_program("experiments.label")
@@ -33,7 +34,6 @@ from azjax._settings import Count, Positive
 from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.games import connect_four
-from azjax.games.positions import ILLEGAL
 
 _GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.

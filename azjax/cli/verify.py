@@ -17,8 +17,7 @@ from azjax.exact import exhaustive, sampling
 from azjax.exact.moves import replay
 from azjax.exact.overrides import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
-from azjax.games.base import Game, State, choose, name_actions
-from azjax.games.positions import ILLEGAL, Positions
+from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
 from azjax.players.game_files import name_moves
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates

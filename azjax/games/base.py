@@ -29,13 +29,13 @@ import numpy as np
 
 from azjax._commands import keep, unpicklable
 from azjax.games.display import Display
-from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
 # A batch of states -> scores `[S, A]` and values `[S]`; `choose` turns scores into moves.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 _ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.
+ILLEGAL = -2  # Marks illegal actions among the outcomes of `Positions`.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +53,30 @@ class Symmetries:
 
     def __repr__(self):
         return f"Symmetries(cells={describe(self.cells)}, actions={describe(self.actions)})"
+
+
+class Positions(NamedTuple):
+    """Labelled positions of a game too large for `solver.solve`, used only for evaluation.
+
+    Each has two or more legal actions.
+
+    Attributes:
+      states: every leaf `[S, ...]`.
+      outcomes: `int8 [S, A]`, the outcome of each action for the mover, under perfect play after
+        it: 1 for a win, 0 for a draw, -1 for a loss, and `ILLEGAL` for illegal actions.
+      classes: the names of the `K` classes.
+      class_of: `int [S]`, the class of each position.
+      apart: names of the classes that are excluded from means over classes.
+    """
+
+    states: Any
+    outcomes: np.ndarray
+    classes: tuple[str, ...]
+    class_of: np.ndarray
+    apart: tuple[str, ...] = ()
+
+    def __repr__(self):
+        return f"Positions(outcomes={self.outcomes.shape}, classes={self.classes})"
 
 
 class Game(NamedTuple):

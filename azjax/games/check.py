@@ -8,8 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
-from azjax.games.base import Game, State, describe, name_actions, random_action, state_shapes
-from azjax.games.positions import ILLEGAL
+from azjax.games.base import (
+    ILLEGAL,
+    Game,
+    State,
+    describe,
+    name_actions,
+    random_action,
+    state_shapes,
+)
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _ON_HOST = 3  # Plies of one game in which the functions are also called without jit.

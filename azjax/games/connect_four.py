@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.games.base import Game, Symmetries
+from azjax.games.base import Game, Positions, Symmetries
 from azjax.games.display import Display
-from azjax.games.in_a_row import check_size, empty_board, find_lines, set_stone
-from azjax.games.positions import Positions
+from azjax.games.mnk import check_size, empty_board, find_lines, set_stone
 from azjax.games.square import ENCODINGS, State, bound_positions, observation_planes
 
 _SIZE = 6, 7, 4

@@ -1,8 +1,8 @@
 """Games of pgx (Koyamada et al. 2023) as records, such as `pgx:othello` and `pgx:go_5x5`.
 
-The rules and planes come from pgx, as do the pictures of chess and shogi variants. This module
-adapts them to the conventions of `azjax.games.base`: player 0 moves first, a finished game has no
-legal action, and an illegal action changes nothing. States do not contain their observation.
+The rules and planes come from pgx. This module adapts them to the conventions of
+`azjax.games.base`: player 0 moves first, a finished game has no legal action, and an illegal action
+changes nothing. States do not contain their observation.
 """
 
 import functools
@@ -10,13 +10,11 @@ import math
 import re
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
 from azjax._commands import command
 from azjax._promotion import mixing
 from azjax._settings import did_you_mean
@@ -24,7 +22,6 @@ from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Game, State, Symmetries, where
 from azjax.games.display import Display
 from azjax.games.square import State as Stones
-from azjax.games.square import cell_names, render_board
 
 _CHESS, _SHOGI, _ANIMAL = ".PNBRQK", ".PLNSBRGK+ABCDE", ".PBRKG"
 _PLIES = {  # The length of the longest game.
@@ -136,107 +133,67 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns the display: text, pictures and names of actions."""
-    own, draw_board = _own_display(name), _find_drawing(name, size)
-
-    def render(state: Any) -> str:
-        if draw_board is None:
-            return _write_pieces(name, state, int(player(state)))
-        board = _stones(name, env, state, int(player(state)))
-        if own is not None:
-            return own.render(_as_stones(board.ravel()))
-        return render_board(board, board.shape, slant=int(name == "hex"))
-
-    def draw(state: Any, **options) -> drawing.Drawing:
-        if draw_board is None:
-            return _draw_pieces(state, **options)
-        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **options)
-
-    return Display(render, draw, own.name_actions if own else _make_names(name, size, player))
-
-
-def _own_display(name: str) -> Display | None:
-    """Returns the display of the same game in azjax if its board is written in its own way."""
+    """Returns the display: text, pictures of boards of stones, and names of actions."""
     if name == "tic_tac_toe":
-        return mnk.make_display(3, 3, 3)
-    return connect_four.make_display(6, 7, 4) if name == "connect_four" else None
-
-
-def _as_stones(board: Any) -> Stones:
-    return Stones(board, jnp.int8(0), jnp.bool_(False))
-
-
-def _make_names(name: str, size: int, player: Any) -> Any:
-    """Builds `Display.name_actions`, or returns None for numbers as names."""
-    if name in ("othello", "hex") or name.startswith("go_"):
-        last = "swap" if name == "hex" else "pass"
-        return lambda state: (*cell_names(size, size), last)
-    if name not in ("chess", "gardner_chess"):
-        return None
-    # An action is an origin, by file and rank from the mover's perspective, and a plane, which
-    # determines the target.
-    if name == "chess":
-        to = _chess_targets()
+        like = mnk.make_display(3, 3, 3)
+    elif name == "connect_four":
+        like = connect_four.make_display(6, 7, 4)
+    elif name == "hex":
+        like = hex.make_display(size, swap=True, mirrored=False)
+    elif name == "othello" or name.startswith("go_"):
+        like = othello.make_display(size)  # Go has stones, an action per cell and a pass as well.
     else:
-        from pgx.gardner_chess import TO_MAP
+        names = _chess_names(size, player) if "chess" in name else None
+        return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
 
-        to = np.asarray(TO_MAP)
-    promoted = np.where(np.arange(to.shape[1]) < 9, np.arange(to.shape[1]) // 3, 3)
+    def stones(state: Any) -> Stones:
+        if name == "hex":  # Its board has the same orientation for both players.
+            board = np.sign(np.asarray(state._x.board))
+        else:
+            planes = np.asarray(env.observe(state))
+            board = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
+        board: Any = -board if int(player(state)) else board
+        return Stones(board, jnp.int8(0), jnp.bool_(False))
+
+    render: Any = like.render
+    draw: Any = like.draw
+    name_actions: Any = like.name_actions
+    return Display(
+        lambda state: render(stones(state)),
+        lambda state, **options: draw(stones(state), **options),
+        lambda state: name_actions(stones(state)),
+    )
+
+
+def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any], list[str]]:
+    """Builds `Display.name_actions` for chess on `size` ranks and files.
+
+    An action is an origin and a plane, which determines the target, from the mover's perspective.
+    The planes are those of AlphaZero (Silver et al. 2018, Table S2): underpromotions, and moves of
+    a queen and of a knight. Squares are numbered file by file.
+    """
+    steps = [*range(1 - size, 0), *range(1, size)]
+    queen = [(x * step, y * step) for x, y in ((0, 1), (1, 0), (1, 1), (1, -1)) for step in steps]
+    knight = [(x, y) for x in (-2, -1, 2, 1) for y in (-2, -1, 1, 2) if abs(x) != abs(y)]
+    moves = np.array([(0, 1), (1, 1), (-1, 1)] * 3 + queen + knight)
+    origins = np.stack(np.divmod(np.arange(size**2), size), axis=-1)[:, None]
+    targets = origins + moves
+    on_board = np.all((targets >= 0) & (targets < size), axis=-1)
+    promotes = (np.arange(len(moves)) < 9) & (origins[..., 1] == size - 2)
+    is_move = on_board & (promotes | (np.arange(len(moves)) >= 9))
+    to = np.where(is_move, targets @ [size, 1], -1)
+    promoted = ["rbn"[plane // 3] if plane < 9 else "" for plane in range(len(moves))]
 
     def name_actions(state: Any) -> list[str]:
         ranks = range(1, size + 1) if int(player(state)) == 0 else range(size, 0, -1)
         squares = [f"{'abcdefgh'[file]}{rank}" for file in range(size) for rank in ranks]
         return [
-            squares[origin] + squares[target] + "rbn "[promoted[plane]].strip()
+            squares[origin] + squares[target] + promoted[plane]
             for origin, row in enumerate(to)
             for plane, target in enumerate(row)
         ]
 
     return name_actions
-
-
-def _chess_targets() -> np.ndarray:
-    """Returns the target of each origin and plane in chess, `int [64, 73]`.
-
-    It is -1 off the board, and for underpromotions that do not start on the seventh rank.
-
-    The planes are those of AlphaZero (Silver et al. 2018, Table S2): 9 of underpromotions, 56 of
-    a queen's moves and 8 of a knight's. Squares are numbered file by file.
-    """
-    steps = [*range(-7, 0), *range(1, 8)]
-    queen = [(x * step, y * step) for x, y in ((0, 1), (1, 0), (1, 1), (1, -1)) for step in steps]
-    knight = [(x, y) for x in (-2, -1, 2, 1) for y in (-2, -1, 1, 2) if abs(x) != abs(y)]
-    moves = np.array([(0, 1), (1, 1), (-1, 1)] * 3 + queen + knight)
-    origins = np.stack(np.divmod(np.arange(64), 8), axis=-1)[:, None]
-    targets = origins + moves
-    is_promotion = np.arange(len(moves)) < 9
-    on_board = np.all((targets >= 0) & (targets < 8), axis=-1)
-    on_seventh = origins[..., 1] == 6
-    return np.where(on_board & (on_seventh | ~is_promotion), targets @ [8, 1], -1)
-
-
-def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
-    """Returns `(board, **options) -> Drawing` for games of stones; None for games of pieces."""
-
-    def like(display: Display) -> Callable[..., drawing.Drawing]:
-        draw: Any = display.draw
-        return lambda board, **options: draw(_as_stones(board), **options)
-
-    if own := _own_display(name):
-        return like(own)
-    if name == "othello" or name.startswith("go_"):
-        return like(othello.make_display(size))  # Like Othello: stones, an action per cell, a pass.
-    return hex.draw_unmirrored if name == "hex" else None
-
-
-def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
-    """Returns the board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
-    if name == "hex":  # Its board has the same orientation for both players.
-        board = np.sign(np.asarray(state._x.board)).reshape(11, 11)
-    else:
-        planes = np.asarray(env.observe(state))
-        board = planes[..., 0].astype(int) - planes[..., 1]
-    return -board if player else board
 
 
 def _write_pieces(name: str, state: Any, player: int) -> str:
@@ -268,14 +225,3 @@ def _letters(grid: np.ndarray, letters: str) -> str:
         for row in grid.tolist()
     ]
     return "\n".join(" ".join(row) for row in rows)
-
-
-def _draw_pieces(state: Any, values=None, labels=None, last=None, size: float = 240):
-    """Draws the picture of pgx, without values, labels and last action."""
-    del values, labels, last
-    root = ElementTree.fromstring(jax.tree.map(jnp.asarray, state).to_svg(color_theme="light"))
-    width, height = (float(root.get(side, "0").removesuffix("px")) for side in ("width", "height"))
-    root.set("viewBox", f"0 0 {width:g} {height:g}")
-    root.set("width", f"{size:g}")
-    root.set("height", f"{size * height / width:g}")
-    return drawing.Drawing(root)

@@ -8,14 +8,14 @@ reflected cell.
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.games import hexagons
+from azjax.drawing import CELL, COLOR_HEAT, COLOR_O, COLOR_X, GRID, LAST, PAPER, node
 from azjax.games.base import Game, Symmetries, where
 from azjax.games.display import Display
 from azjax.games.square import (
@@ -29,6 +29,7 @@ from azjax.games.square import (
 )
 
 _USUAL, _LARGEST = 11, 19
+_HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon in pictures; its width is `CELL`.
 
 
 class State(NamedTuple):
@@ -118,7 +119,7 @@ def _make(n: int, swap: bool) -> Game:
         ),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=_make_display(n, swap),
+        display=make_display(n, swap),
     )
 
 
@@ -145,14 +146,21 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     return reached[-1] != 0
 
 
-def _make_display(n: int, swap: bool) -> Display:
-    """Returns the display; an action is named and drawn where its stone appears."""
-    cells, names = (np.arange(n * n), _mirror(n)), cell_names(n, n)  # Cells of X's and O's actions.
+def make_display(n: int, swap: bool, mirrored: bool = True) -> Display:
+    """Returns the display; an action is named and drawn where its stone appears.
 
-    def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
-        own, other = cells[state.player], cells[1 - state.player]
-        options = on_cells(own, other, values, labels, last)
-        return hexagons.board(np.asarray(state.board), size=size, **options)
+    Args:
+      n: rows and columns.
+      swap: whether the last action is a swap.
+      mirrored: whether the actions of O are numbered after a reflection.
+    """
+    own = np.arange(n * n)
+    cells, names = (own, _mirror(n) if mirrored else own), cell_names(n, n)  # Cells of actions.
+
+    def draw(state, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
+        mover, other = cells[state.player], cells[1 - state.player]
+        options = on_cells(mover, other, values, labels, last)
+        return _draw_board(np.asarray(state.board), n, size, **options)
 
     return Display(
         render=lambda state: render_board(state.board, (n, n), slant=1),
@@ -161,9 +169,52 @@ def _make_display(n: int, swap: bool) -> Display:
     )
 
 
-def draw_unmirrored(
-    board: np.ndarray, values=None, labels=None, last=None, size=None
-) -> drawing.Drawing:
-    """Draws a board `int8 [n * n]` of a game whose actions are the cells themselves."""
-    cells = np.arange(len(board))
-    return hexagons.board(board, size=size, **on_cells(cells, cells, values, labels, last))
+def _draw_board(board: np.ndarray, n: int, size: Any, values: Any, labels: Any, last: Any):
+    """Draws a rhombus: each row is half a cell to the right of the one above.
+
+    The arguments are those of `drawing.board`. Sides have the color of the player who connects
+    them: X top and bottom, O left and right.
+    """
+    centers = [
+        ((c + r / 2 + 0.5) * CELL, (0.75 * r + 0.5) * _HIGH) for r in range(n) for c in range(n)
+    ]
+
+    def corner(center: tuple[float, float], k: int, scale: float = 1) -> str:
+        angle, reach = math.radians(60 * (k % 6) - 30), scale * _HIGH / 2  # Clockwise.
+        return (
+            f"{center[0] + reach * math.cos(angle):.2f},{center[1] + reach * math.sin(angle):.2f}"
+        )
+
+    def hexagon(center: tuple[float, float], scale: float, attributes: dict[str, Any]):
+        points = " ".join(corner(center, k, scale) for k in range(6))
+        return node("polygon", {"points": points} | attributes)
+
+    parts = []
+    for i, center in enumerate(centers):
+        parts.append(hexagon(center, 1, {"fill": PAPER, "stroke": GRID, "class": "az-paper"}))
+        if values is not None and values[i] > 0:
+            opacity = 0.7 * min(float(values[i]), 1.0)
+            attributes = {"fill": COLOR_HEAT, "fill-opacity": opacity, "class": "az-heat"}
+            parts.append(hexagon(center, 1, attributes))
+    for side, first, color in (  # Three corners of each cell, clockwise.
+        (centers[:n], 4, COLOR_X),
+        (centers[: -n - 1 : -1], 1, COLOR_X),
+        (centers[::n][::-1], 2, COLOR_O),
+        (centers[n - 1 :: n], 5, COLOR_O),
+    ):
+        points = " ".join(corner(center, first + k) for center in side for k in range(3))
+        line = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
+        parts.append(node("polyline", {"points": points} | line))
+    if last is not None:
+        parts.append(hexagon(centers[last], 0.85, LAST))
+    for i, mark in enumerate(board.tolist()):
+        if mark:
+            parts.append(drawing.stone(centers[i], mark))
+        elif labels is not None and labels[i]:
+            parts.append(drawing.cell_label(centers[i], labels[i]))
+    width, height = (1.5 * n - 0.5) * CELL + 6, (0.75 * n + 0.25) * _HIGH + 6
+    marks = np.array([".", "X", "O"])[board].reshape(n, n)
+    label = "board " + " ".join("".join(row) for row in marks)
+    group = node("g", {"transform": "translate(3 3)"}, *parts)
+    scale = 1 if size is None else size / width
+    return drawing.canvas(width, height, group, scale=scale, label=label)

@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from azjax.games import mnk
 from azjax.games.base import Game
-from azjax.games.in_a_row import find_lines
+from azjax.games.mnk import find_lines
 from azjax.games.square import State
 
 LINES = find_lines(3, 3, 3)  # The eight ways to win.

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Policy, choose
-from azjax.games.positions import ILLEGAL, Positions
+from azjax.games.base import ILLEGAL, Policy, Positions, choose
 from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval, mean_proportion, proportion
 from azjax.proof.verify import has_wrong_sign

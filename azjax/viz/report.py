@@ -15,8 +15,7 @@ from azjax import runs
 from azjax._settings import flatten
 from azjax.drawing import check_folder, node, signed
 from azjax.games import make, solver
-from azjax.games.base import Game, State, init_batch, name_actions
-from azjax.games.positions import Positions
+from azjax.games.base import Game, Positions, State, init_batch, name_actions
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config

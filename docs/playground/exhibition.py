@@ -11,7 +11,7 @@ import numpy as np
 from azjax import drawing
 from azjax.drawing import node
 from azjax.games.base import Game, State
-from azjax.games.in_a_row import find_lines
+from azjax.games.mnk import find_lines
 from azjax.runs.player import Player
 
 _SIZE = 336  # Pixels.

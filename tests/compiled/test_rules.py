@@ -13,10 +13,9 @@ import guard
 import misere_pile
 from azjax import games
 from azjax.games import solver
-from azjax.games.base import Game, Step, Symmetries, play, random_action, where
+from azjax.games.base import Game, Positions, Step, Symmetries, play, random_action, where
 from azjax.games.check import check_game
 from azjax.games.display import Display
-from azjax.games.positions import Positions
 from azjax.games.square import ENCODINGS
 from nim import NIM
 from reference import Position

@@ -8,7 +8,6 @@ import numpy as np
 
 import azjax
 from azjax import drawing
-from azjax.games import hexagons
 from azjax.games.base import init_batch
 from azjax.games.display import Display
 from azjax.games.tic_tac_toe import LINES
@@ -136,7 +135,8 @@ def test_only_stones_of_connect_four_are_discs():
 
 def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
     """Coordinates are in cells and rows, without the shift of each row."""
-    picture = hexagons.board(np.zeros(9, np.int8))
+    game = azjax.make("hex:3")
+    picture = draw_state(game, game.init())
 
     def straight(element):
         corners = [corner.split(",") for corner in element.get("points").split()]

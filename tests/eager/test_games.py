@@ -13,7 +13,7 @@ from azjax import games
 from azjax.games import connect_four
 from azjax.games.base import init_batch, random_action, where
 from azjax.games.display import Display
-from azjax.games.in_a_row import find_lines
+from azjax.games.mnk import find_lines
 from azjax.games.square import column_name, on_cells
 from azjax.games.tic_tac_toe import from_board
 from nim import NIM

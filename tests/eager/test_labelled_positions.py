@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from azjax.games import connect_four
-from azjax.games.positions import ILLEGAL, Positions
+from azjax.games.base import ILLEGAL, Positions
 from azjax.players.statistics import mean_proportion, proportion
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from reference import Position
