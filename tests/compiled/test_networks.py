@@ -11,7 +11,6 @@ import pytest
 import modules
 from azjax import games
 from azjax.networks import make_network
-from azjax.networks.convolution import arrange, convolve, restore
 from guard import sharing
 from modules import CONV, KINDS, SYMMETRIC, random_planes, random_variables
 from reference import network as reference
@@ -89,24 +88,6 @@ def test_symmetric_copies_get_symmetric_outputs(name, kind, blocks):
         logits, values, _ = reference.outputs(config, {"params": plain}, image)
         np.testing.assert_allclose(logits, expected[0][:, actions], **CLOSE)
         np.testing.assert_allclose(values, expected[1], **CLOSE)
-
-
-def test_convolutions_on_small_boards_equal_their_formula():
-    rng, cases = np.random.default_rng(0), []
-    for shape in [(1, 1), (2, 4), (5, 5)]:
-        for size in (3, 1):
-            kernel = rng.normal(size=(size, size, 4, 5)).astype(np.float32)
-            cases.append((rng.normal(size=(3, *shape, 4)).astype(np.float32), kernel))
-
-    def compute(x, kernel):
-        arranged, x = arrange(kernel, x.shape[1:3]), jnp.moveaxis(x, 0, -1)
-        return jnp.moveaxis(convolve(x, arranged), -1, 0), restore(arranged, x.shape[:2])
-
-    with sharing():
-        found = jax.jit(lambda cases: [compute(*case) for case in cases])(cases)
-    for case, (output, kernel) in zip(cases, found, strict=True):
-        np.testing.assert_allclose(output, reference.convolve(*case), atol=2e-4)
-        np.testing.assert_allclose(kernel, case[1], atol=1e-5)
 
 
 # Initial weights.

@@ -28,16 +28,6 @@ def test_tic_tac_toe_has_the_same_rules_and_pictures():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
 
 
-def test_positions_and_moves_are_written_as_in_our_game(name="tic_tac_toe"):
-    theirs, ours = games.make(f"pgx:{name}"), games.make(name)
-    one, other = theirs.init(), ours.init()
-    for action in (4, 0):
-        one, other = theirs.step(one, action)[0], ours.step(other, action)[0]
-    assert theirs.display.render(one) == ours.display.render(other)
-    names = [game.display.name_actions(state) for game, state in ((theirs, one), (ours, other))]
-    assert [*names[0]] == [*names[1]]
-
-
 def test_chess_has_the_same_names_of_moves_for_both_players():
     """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")

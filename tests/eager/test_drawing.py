@@ -1,30 +1,17 @@
 """Pictures of states: stones, values, labels and marks are in the right places and colors."""
 
-import base64
-import re
 from xml.etree import ElementTree
 
 import numpy as np
 
 import azjax
 from azjax import drawing
-from azjax.games.base import init_batch
-from azjax.games.display import Display
 from azjax.games.tic_tac_toe import LINES
-from azjax.viz.page import style
-from azjax.viz.pictures import draw_state, draw_states, draw_text
+from azjax.viz.pictures import draw_state, draw_states
 from nim import NIM
 from refusals import assert_refused
-from small import NAMES
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def svg_of(shown):
-    """Returns the SVG text of the single image that a notebook shows."""
-    start = '<img src="data:image/svg+xml;base64,'
-    assert shown.startswith(start) and shown.count("<") == 1
-    return base64.b64decode(shown.removeprefix(start).split('"')[0]).decode()
 
 
 def parts(picture, tag, name):
@@ -91,48 +78,6 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
     assert ElementTree.parse(tmp_path / "board.svg").getroot().tag == SVG + "svg"
 
 
-def test_notebooks_show_states_and_batches_of_every_game():
-    for game in map(azjax.make, NAMES):
-        state, look = game.init(), {"labels": ["a"] * game.num_actions, "last": None}
-        one = draw_state(game, state, 50, **look)
-        assert str(one) == str(game.display.draw(state, size=50, **look))
-        assert svg_of(one._repr_html_()) == str(one)
-        many = svg_of(draw_states(game, init_batch(game, 100))._repr_html_())
-        assert len(list(ElementTree.fromstring(many).iter(SVG + "svg"))) == 1 + 8
-        assert "and 92 more" in many
-    boards = [drawing.board([mark, *[0] * 8], (3, 3)) for mark in (1, 0)]
-    shown = drawing.gallery(boards, ['a "b"', "two"])._repr_html_()
-    assert 'alt="a &quot;b&quot;; two; board X.. ... ...; board' in shown
-
-
-def test_connect_four_shows_values_where_the_stone_would_fall():
-    game = azjax.make("connect_four")
-    state = game.step(game.init(), 3)[0]
-    picture = draw_state(game, state, values=[0, 0, 0, 1, 0, 0, 0], last=3)
-    (heat,), (last,) = parts(picture, "rect", "az-heat"), parts(picture, "rect", "az-last")
-    assert (heat.get("x"), heat.get("y")) == ("90", "120")
-    assert (last.get("x"), last.get("y")) == ("92", "152")
-    board = np.zeros((6, 7), np.int8)
-    board[:, 0] = [1, -1] * 3
-    full = game.init()._replace(board=board.ravel())
-    picture = draw_state(game, full, values=np.eye(7)[0], labels=["a", *[""] * 6])
-    assert not parts(picture, "rect", "az-heat") and not parts(picture, "text", "az-label")
-
-
-def test_only_stones_of_connect_four_are_discs():
-    """A disc fills its cell; the mark in it shows the player without a color."""
-    for name, number in (("connect_four", 1), ("tic_tac_toe", 0)):
-        game = azjax.make(name)
-        state = game.step(game.step(game.init(), 2)[0], 0)[0]
-        root = ElementTree.fromstring(str(draw_state(game, state)))
-        discs = [e for e in root.iter(SVG + "g") if "az-disc" in e.get("class", "")]
-        assert [(e.get("class"), e.get("fill"), [part.tag for part in e]) for e in discs] == [
-            ("az-disc az-o", drawing.COLOR_O, [SVG + "circle", SVG + "circle"]),
-            ("az-disc az-x", drawing.COLOR_X, [SVG + "circle", SVG + "path"]),
-        ] * number
-        assert all(float(disc[0].get("r")) > 0.4 * drawing.CELL for disc in discs)
-
-
 def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
     """Coordinates are in cells and rows, without the shift of each row."""
     game = azjax.make("hex:3")
@@ -156,31 +101,6 @@ def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
         corners = [corner.split(",") for corner in side.get("points").split()]
         steps = np.hypot(*np.diff(np.asarray(corners, float), axis=0).T)
         assert steps.max() < 1.01 * drawing.CELL / np.sqrt(3)
-
-
-def test_hex_shows_values_labels_and_marks_where_the_stone_is():
-    """The actions of O are named as if O also had to connect top and bottom."""
-    game = azjax.make("hex_swap:3")
-    board = np.zeros(9, np.int8)
-    state = game.init()._replace(player=np.int8(1))
-
-    def center(hexagon):
-        corners = [corner.split(",") for corner in hexagon.get("points").split()]
-        return np.mean(np.asarray(corners, float), axis=0)
-
-    for action in (1, 3, 8):
-        cell = action % 3 * 3 + action // 3  # Mirrored at the diagonal.
-        after = state._replace(board=np.where(np.arange(9) == cell, -1, board), player=np.int8(0))
-        (stone,) = parts(draw_state(game, after), "circle", "az-o")
-        place = float(stone.get("cx")), float(stone.get("cy"))
-        chosen = np.arange(10) == action
-        labels = ["a" if here else "" for here in chosen]
-        shown = draw_state(game, state, values=chosen, labels=labels)
-        (heat,), (label,) = parts(shown, "polygon", "az-heat"), parts(shown, "text", "az-label")
-        (last,) = parts(draw_state(game, after, last=action), "polygon", "az-last")
-        np.testing.assert_allclose([center(heat), center(last)], [place, place], atol=0.01)
-        assert float(label.get("x")) == place[0]
-    assert not parts(draw_state(game, state, last=9), "polygon", "az-last")  # A swap.
 
 
 def test_breakthrough_shows_values_and_labels_where_a_move_leads():
@@ -207,41 +127,6 @@ def test_breakthrough_shows_values_and_labels_where_a_move_leads():
         heat = sum(float(e.get("fill-opacity")) for e in shown)
         assert abs(heat - 0.7 * 0.1 * len(legal)) < 1e-6 and len(shown) < len(legal)
         state, _ = game.step(state, legal[0])
-
-
-def test_a_pass_is_not_shown():
-    game = azjax.make("othello:4")
-    picture = draw_state(game, game.init(), values=np.eye(17)[16], last=16)
-    assert not parts(picture, "rect", "az-last") and not parts(picture, "rect", "az-heat")
-
-
-def test_a_game_without_pictures_is_drawn_as_text():
-    state = NIM.step(NIM.init(), 1)[0]
-    picture = draw_state(NIM, state, 80, labels=["10%", "", "90%"], values=np.ones(3))
-    assert texts(picture) == ["|||||", "0: 10%, 2: 90%"]
-    assert texts(draw_state(NIM, state, last=2)) == ["|||||"]
-    picture = draw_text(" a  b\n\n<c>\x1b[1m\n")
-    assert texts(picture) == [" a  b", None, "<c> [1m"]
-    space = "{http://www.w3.org/XML/1998/namespace}space"
-    lines = [*ElementTree.fromstring(str(picture)).iter(SVG + "text")]
-    assert {line.get(space) for line in lines} == {"preserve"}
-    assert texts(draw_text("")) == []
-    name = lambda state: [f"leave {state[0] - taken}" for taken in (1, 2, 3)]  # noqa: E731
-    named = NIM._replace(display=NIM.display._replace(name_actions=name))
-    assert texts(draw_state(named, NIM.init(), labels=["10%", "20%", "70%"])) == [
-        *["|||||||", "leave 6: 10%,", "leave 5: 20%,", "leave 4: 70%"]  # No break in a name.
-    ]
-
-
-def test_text_has_the_font_size_of_the_pages_whatever_its_length():
-    sizes = set(re.findall(r"\.az-text-picture {[^}]*font-size: (\d+)px", style()))
-    for text, size in (("|", 44), ("|" * 90, 44), ("|\n" * 30, 280)):
-        game = NIM._replace(display=Display(lambda state, text=text: text))
-        picture = draw_state(game, game.init(), size).element
-        view = [float(side) for side in picture.get("viewBox").split()[2:]]
-        assert [float(picture.get(side)) for side in ("width", "height")] == view
-        sizes |= {element.get("font-size") for element in picture.iter("text")}
-    assert sizes == {"13"}
 
 
 def test_a_batch_has_captions_and_labels_by_state():

@@ -2,17 +2,13 @@
 
 import functools
 import itertools
-import re
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-import misere_pile
 from azjax import games
 from azjax.games import connect_four
-from azjax.games.base import init_batch, random_action, where
-from azjax.games.display import Display
+from azjax.games.base import random_action
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name, on_cells
 from azjax.games.tic_tac_toe import from_board
@@ -42,15 +38,6 @@ def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
     counts = np.bincount(draw(jax.random.split(jax.random.key(0), 3000)), minlength=9)
     assert counts[:6].sum() == 0
     assert (abs(counts[6:] - 1000) < 130).all()  # Five standard deviations.
-
-
-def test_where_chooses_whole_states(tic_tac_toe):
-    started = jax.device_get(init_batch(tic_tac_toe, 2))
-    moved = started._replace(board=started.board + np.int8([[1], [-1]]), player=np.int8([1, 0]))
-    mixed = where(jnp.array([True, False]), moved, started)
-    for leaf, on_true, on_false in zip(mixed, moved, started, strict=True):
-        np.testing.assert_array_equal(leaf, [on_true[0], on_false[1]])
-    np.testing.assert_array_equal(where(jnp.array(True), moved, started).board, moved.board)
 
 
 def test_refusals(tic_tac_toe):
@@ -97,13 +84,6 @@ def test_refusals(tic_tac_toe):
     )
 
 
-def test_games_that_fit_in_memory_can_be_enumerated():
-    for name in ("connect_four:4x4", "connect_four:5x4", "connect_four:4x5", "mnk:4x4x4", "mnk"):
-        assert games.make(name).enumerable, name
-    for name in ("connect_four:5x5", "connect_four", "mnk:4x5x4"):
-        assert not games.make(name).enumerable, name
-
-
 def test_every_line_wins_at_any_size():
     for rows, columns, length in itertools.product(range(1, 5), range(1, 6), range(1, 6)):
         grid = np.arange(rows * columns).reshape(rows, columns)
@@ -119,52 +99,6 @@ def test_every_line_wins_at_any_size():
             lines = find_lines(rows, columns, length)
             assert {frozenset(line) for line in lines.tolist()} == windows
             assert len(lines) == len(windows)
-
-
-TIC_TAC_TOE_DRAWING = """\
-  X | b1 | c1
-----+----+----
- a2 |  O | c2
-----+----+----
- a3 | b3 |  X"""
-
-CONNECT_FOUR_DRAWING = """\
- X  .  .  .  .  .  .  .  .  .  .
- X  .  .  .  .  .  .  .  .  .  O
- 1  2  3  4  5  6  7  8  9 10 11"""
-
-MNK_DRAWING = """\
-  X | b1 | c1 | d1 | e1 | f1
-----+----+----+----+----+----
- a2 | b2 | c2 | d2 | e2 |  O"""
-
-HEX_DRAWING = """\
-  a b c
-1 . X .
- 2 . . .
-  3 O . ."""
-
-
-def test_render():
-    for name, stones, drawing in [
-        ("tic_tac_toe", {0: 1, 4: -1, 8: 1}, TIC_TAC_TOE_DRAWING),
-        ("mnk:2x6x3", {0: 1, 11: -1}, MNK_DRAWING),
-        ("connect_four:2x11", {0: 1, 11: 1, 21: -1}, CONNECT_FOUR_DRAWING),
-        ("hex_swap:3", {1: 1, 6: -1}, HEX_DRAWING),
-    ]:
-        game = games.make(name)
-        board = np.zeros(np.prod(game.board_shape), np.int8)
-        board[[*stones]] = [*stones.values()]
-        assert game.display.render(game.init()._replace(board=board)) == drawing
-
-
-def test_the_default_text_of_a_state_is_its_arrays():
-    plain, state = Display(), misere_pile.init()
-    assert plain.render(state) == "board [0 0 0 0 0]\nplayer 0\nover False"
-    assert plain.render(jax.device_get(state)) == plain.render(state)
-    assert plain.render(NIM.init()) == "[7 0]"
-    nested = {"key": jax.random.key(0), "one": (state.player,)}
-    assert re.fullmatch(r"(?s)key .*\[0 0\]\none\.0 0", plain.render(nested))
 
 
 def test_moves_have_their_usual_names():

@@ -19,7 +19,7 @@ from azjax.networks import MLPConfig, ResNetConfig, base, from_module, from_nnx,
 from azjax.networks.group import make_group
 from azjax.runs import presets
 from azjax.search.evaluators import network_evaluator
-from modules import CONV, KINDS, SYMMETRIC, Custom, Model, random_planes
+from modules import CONV, KINDS, Custom, random_planes
 from refusals import assert_refused
 
 
@@ -46,28 +46,6 @@ def test_paper_has_the_shapes_of_the_textbook(tic_tac_toe):
         "value/bias": (1,),
         **{f"{name}_norm/{leaf}": (c,) for name, c in norms.items() for leaf in ("scale", "bias")},
     }
-
-
-def test_networks_read_their_encoding(tic_tac_toe):
-    stones = tic_tac_toe._replace(
-        encodings=("stones",), observe=lambda state, name: (state.board != 0).reshape(3, 3, 1)
-    )
-    for game, encoding, planes in (
-        (tic_tac_toe, "absolute", 3),
-        (tic_tac_toe, "relative", 2),
-        (stones, "stones", 1),
-    ):
-        network = make_network(MLPConfig(hidden=(4, 6), encoding=encoding), game)
-        assert (network.encoding, network.made_for) == (encoding, (3, 3, planes, 9))
-        assert shapes(network)["Dense_0/kernel"] == (9 * planes, 4)
-
-
-def test_a_game_without_symmetries_gets_a_plain_network(tic_tac_toe):
-    game, config = tic_tac_toe._replace(symmetries=None), MLPConfig(hidden=(20,), head_hidden=8)
-    symmetric = make_network(dataclasses.replace(config, symmetric=True), game)
-    assert not symmetric.symmetric and shapes(symmetric) == shapes(make_network(config, game))
-    with_them = make_network(SYMMETRIC["symmetric"], tic_tac_toe)
-    assert with_them.symmetric and not make_network(config, tic_tac_toe).symmetric
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four:4x5", "othello:4", "mnk:3x4x3"])
@@ -132,22 +110,6 @@ def test_further_heads_reach_the_loss_and_not_the_search(tic_tac_toe):
         assert (logits.shape, value.shape, more["plies left"].shape) == ((8, 9), (8,), (8,))
     evaluate, states = network_evaluator(tic_tac_toe, network), init_batch(tic_tac_toe, 2)
     assert len(jax.eval_shape(evaluate, variables, None, states)) == 2
-
-
-def test_the_variables_of_an_nnx_module_are_parameters_and_state(tic_tac_toe):
-    network = from_nnx(tic_tac_toe, Model)
-    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
-        found = jax.tree.map(jnp.shape, jax.eval_shape(network.init, jax.random.key(0)))
-    assert network.made_for == (3, 3, 2, 9)
-    assert found == {
-        "params": {
-            "first": {"kernel": (18, 8), "bias": (8,)},
-            "norm": {"scale": (8,), "bias": (8,)},
-            "layers": {i: {"kernel": (8, 8), "bias": (8,)} for i in range(2)},
-            "last": {"kernel": (8, 10), "bias": (10,)},
-        },
-        "state": {"norm": {"mean": (8,), "var": (8,)}, "order": (18,), "scales": (8,)},
-    }
 
 
 # Refusals.

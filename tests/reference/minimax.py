@@ -38,21 +38,6 @@ def random_play_value(rules, position):
     return sum(outcomes) / max(len(outcomes), 1)
 
 
-@functools.cache
-def count_games(rules, position):
-    """Counts the complete games from here: won by player 0, drawn, won by player 1."""
-    totals = [0, 0, 0]
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        if after.over:
-            games = [0, 0, 0]
-            games[1 - (reward if position.player == 0 else -reward)] = 1
-        else:
-            games = count_games(rules, after)
-        totals = [total + more for total, more in zip(totals, games, strict=True)]
-    return tuple(totals)
-
-
 def losing_lines(rules, position, seat, policy, in_vain=True):
     """Counts the games that a player of `{position: action}` loses, over all replies.
 
