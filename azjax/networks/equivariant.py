@@ -14,21 +14,76 @@ products with `n/K x n/K` matrices.
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game
+from azjax.games.base import Game, Symmetries
 from azjax.networks.base import Network, Plain, Variables, choose_dtype
-from azjax.networks.group import Group, group_for
 from azjax.networks.modules import with_inference, wrap
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
 Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
 FIRST = ("Dense_0", "stem")  # The layers that read the planes.
+
+
+class Group(NamedTuple):
+    """A game's `G` symmetries as permutations of cells, of a layer's copies, and of actions.
+
+    `K` of them form a group: the identity and commuting involutions. The symmetries are ordered so
+    that each element of this group permutes `K` contiguous blocks of copies.
+
+    Attributes:
+      cells: `int [G, H * W]`, as in `Symmetries`.
+      copies: `int [G, G]`, how each symmetry permutes the copies of a layer.
+      actions: `int [G, A]`, the inverses of those in `Symmetries`.
+      characters: `int [K, K]`, +1 or -1, the symmetric matrix of the involutions' characters.
+    """
+
+    cells: np.ndarray
+    copies: np.ndarray
+    actions: np.ndarray
+    characters: np.ndarray
+
+
+def make_group(symmetries: Symmetries) -> Group:
+    """Computes how symmetries compose, and orders them as `Group` requires."""
+    cells = symmetries.cells
+    composed = cells[np.arange(len(cells))[:, None, None], cells]  # [G, G, H * W]
+    table = np.argmax((composed[:, :, None] == cells).all(axis=-1), axis=-1)
+    commuting = _commuting(table)
+    heads = [copy for copy in range(len(table)) if copy == min(table[commuting, copy])]
+    order = table[np.ix_(commuting, heads)].ravel()
+    bits = np.arange(len(commuting))
+    common = (bits[:, None] & bits)[..., None] >> np.arange(len(commuting)) & 1
+    return Group(
+        cells=cells[order],
+        copies=np.argsort(order)[table[np.ix_(order, order)]],
+        actions=np.argsort(symmetries.actions[order], axis=1),
+        characters=(-1) ** common.sum(axis=-1),
+    )
+
+
+def _commuting(table: np.ndarray) -> list[int]:
+    """Returns the largest group of commuting involutions that up to three of them generate.
+
+    The elements are row numbers of the composition table. Element `i` is the product of the
+    generators whose bits are set in `i`.
+    """
+    found = [0]
+    involutions = [g for g in range(1, len(table)) if table[g, g] == 0]
+    for size in range(1, 4):
+        for factors in itertools.combinations(involutions, size):
+            group = [0]
+            for factor in factors:
+                group += [int(table[factor, g]) for g in group]
+            commute = all(table[a, b] == table[b, a] for a, b in itertools.combinations(factors, 2))
+            if commute and len(set(group)) > len(found):
+                found = group
+    return found
 
 
 class Equivariant(nn.Module):
@@ -95,20 +150,23 @@ def make(
       layers: see `Equivariant`.
       trunk: see `Equivariant`.
       zeros: see `Equivariant`.
-
-    Raises:
-      ValueError: if a width is not a multiple of the number of symmetries.
     """
-    group = group_for(game, widths | {"network.head_hidden": config.head_hidden})
+    assert game.symmetries is not None
+    widths = widths | {"network.head_hidden": config.head_hidden}
+    if any(width % game.num_symmetries for width in jax.tree.leaves(list(widths.values()))):
+        names, values = " and ".join(widths), " and ".join(map(str, widths.values()))
+        raise ValueError(
+            f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
+            f"{names}, now {values}, multiples of {game.num_symmetries}"
+        )
+    group = make_group(game.symmetries)
     module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
-    evaluated = choose_dtype(config.evaluation_dtype, platform)
     learned = choose_dtype(config.learning_dtype, platform)
-    trained = module.clone(dtype=learned)
     return with_inference(
-        wrap(game, module, config.encoding, trained),
+        wrap(game, module, config.encoding, module.clone(dtype=learned)),
         arrange=functools.partial(arrange, group),
         infer=functools.partial(infer, group, trunk),
-        dtype=evaluated,
+        dtype=choose_dtype(config.evaluation_dtype, platform),
         plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
     )

@@ -71,11 +71,7 @@ class MLP(nn.Module):
 
 
 def make(config: MLPConfig, game: Game, platform: str) -> Network:
-    """Builds the MLP for a game.
-
-    Raises:
-      ValueError: if a width is not a multiple of the number of symmetries.
-    """
+    """Builds the MLP for a game."""
     plain = functools.partial(Plain, "mlp", len(config.hidden), False)
     if config.symmetric and game.num_symmetries > 1:
         return equivariant.make(

@@ -110,11 +110,11 @@ def _check_module(module: Any) -> None:
             f"from_nnx(game, lambda rngs: {name}(..., rngs=rngs))"
         )
     if not isinstance(module, nn.Module):
-        is_class = isinstance(module, type)
-        name = module.__name__ if is_class else type(module).__name__
-        advice = f"pass an instance, such as {name}()" if is_class else "use one of flax.linen"
-        what = f"the class {name}" if is_class else f"of type {name}"
-        raise ValueError(f"the module is {what}, not a Flax module: {advice}")
+        what = "the class" if kind is module else "of type"
+        raise ValueError(
+            f"the module is {what} {kind.__name__}, not a Flax module: pass an instance of a "
+            "flax.linen.Module"
+        )
     name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
     kinds = {parameter.kind for parameter in parameters.values()}
     if "train" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -130,14 +130,7 @@ def check_outputs(
 ) -> None:
     """Checks a module's outputs for a batch of 3, in evaluation and in training.
 
-    Args:
-      game: gives the planes and the number of actions.
-      network: made from a module.
-      errors: exceptions that are raised if the module cannot be applied to the planes.
-
-    Raises:
-      ValueError: if the module cannot be applied, its outputs have the wrong shapes, or training
-        changes the shapes of its variables.
+    The `errors` are exceptions that are raised if the module cannot be applied to the planes.
     """
     one = observed_planes(game, network.encoding)
 

@@ -54,9 +54,12 @@ def from_nnx(
         module.train()
         module.set_attributes(nnx.BatchNorm, axis_name=axis_name, raise_if_not_found=False)
         outputs, state = module(planes), _variables(module)["state"]
-        if axis_name is not None:
-            state = jax.tree.map(lambda leaf: _average(leaf, axis_name), state)
-        return outputs, {"state": state}
+
+        def average(leaf):  # Integers are the same on all devices.
+            is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+            return jax.lax.pmean(leaf, axis_name) if is_float else leaf
+
+        return outputs, {"state": jax.tree.map(average, state) if axis_name else state}
 
     network = unfolded(game, encoding, init, apply, train)
     check_outputs(game, network, (FlaxError, TypeError, ValueError))
@@ -67,12 +70,6 @@ def _variables(module: nnx.Module) -> dict[str, Any]:
     """Returns the arrays of a module as dictionaries, without its static structure."""
     _, params, state = nnx.split(module, nnx.Param, ...)
     return {"params": nnx.to_pure_dict(params), "state": nnx.to_pure_dict(state)}
-
-
-def _average(leaf: jax.Array, axis_name: str) -> jax.Array:
-    """Averages statistics over the devices; integers are the same on all devices."""
-    is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
-    return jax.lax.pmean(leaf, axis_name) if is_float else leaf
 
 
 def _check_make(make: Any) -> None:

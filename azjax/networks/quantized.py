@@ -34,8 +34,7 @@ from azjax.networks.base import (
     choose_dtype,
     observed_planes,
 )
-from azjax.networks.equivariant import FIRST, permute
-from azjax.networks.group import Group, make_group
+from azjax.networks.equivariant import FIRST, Group, make_group, permute
 from azjax.networks.orientation import orient, symmetries_of
 
 LARGEST = 127  # The largest weight and activation.

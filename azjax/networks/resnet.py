@@ -205,11 +205,7 @@ def fold(variables: Variables) -> dict[str, Any]:
 
 
 def make(config: ResNetConfig, game: Game, platform: str) -> Network:
-    """Builds the residual network for a game.
-
-    Raises:
-      ValueError: if a width is not a multiple of the number of symmetries.
-    """
+    """Builds the residual network for a game."""
     convolves = config.layers == "conv"
     plain = functools.partial(Plain, "resnet", config.blocks, config.norm == "layer")
     if config.symmetric and game.num_symmetries > 1:

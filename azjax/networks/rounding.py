@@ -7,7 +7,7 @@ import numpy as np
 
 from azjax.games.base import Game, State, check_batch
 from azjax.networks.base import Network, Variables
-from azjax.networks.group import Group
+from azjax.networks.equivariant import Group
 from azjax.networks.quantized import (
     LARGEST,
     TRUNK,

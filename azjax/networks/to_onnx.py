@@ -5,7 +5,6 @@ A graph maps `planes [b, H, W, C]`, of the type that the game has, to `logits fl
 bit for bit, those of other networks up to rounding. This module needs the package onnx.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ import onnx
 
 from azjax.games.base import Game
 from azjax.networks.base import Folded, Network, Plain, observed_planes
-from azjax.networks.group import Group
+from azjax.networks.equivariant import Group
 from azjax.networks.quantized import LARGEST, VALUES, num_ranks, symmetry_group, trunk_layers
 from azjax.networks.resnet import EPSILON
 
@@ -80,28 +79,32 @@ def to_onnx(
     return model.SerializeToString()
 
 
-@dataclasses.dataclass(frozen=True)
 class Graph:
     """Collects the nodes and the constants of a graph; tensors are represented by their names."""
 
-    nodes: list[onnx.NodeProto] = dataclasses.field(default_factory=list)
-    constants: list[onnx.TensorProto] = dataclasses.field(default_factory=list)
+    def __init__(self):
+        """Makes an empty graph."""
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
 
     def add(
         self, operator: str, *inputs: str | np.ndarray, output: str | None = None, **attributes: Any
     ) -> str:
         """Adds a node; returns the name of its output. Arrays become constants."""
-        names = [self.constant(x) if isinstance(x, np.ndarray) else x for x in inputs]
+
+        def name(x):
+            if isinstance(x, str):
+                return x
+            self.constants.append(
+                onnx.numpy_helper.from_array(x, f"constant_{len(self.constants)}")
+            )
+            return self.constants[-1].name
+
+        names = [name(x) for x in inputs]
         output = output or f"{operator}_{len(self.nodes)}"
         node = onnx.helper.make_node(operator, names, [output], name=output, **attributes)
         self.nodes.append(node)
         return output
-
-    def constant(self, array: np.ndarray) -> str:
-        """Adds a constant; returns its name."""
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(onnx.numpy_helper.from_array(array, name))
-        return name
 
     def to_float(self, x: str | np.ndarray) -> str:
         """Converts a tensor to float32."""

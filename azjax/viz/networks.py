@@ -15,7 +15,7 @@ import numpy as np
 
 from azjax._files import replacing
 from azjax.games.solver import Solution
-from azjax.networks.group import Group
+from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
 from azjax.runs.player import Player
 from azjax.viz.atlas import DAMAGE

@@ -16,7 +16,7 @@ from flax.traverse_util import flatten_dict
 from azjax import games
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, ResNetConfig, base, from_module, from_nnx, make_network
-from azjax.networks.group import make_group
+from azjax.networks.equivariant import make_group
 from azjax.runs import presets
 from azjax.search.evaluators import network_evaluator
 from modules import CONV, KINDS, Custom, random_planes
@@ -178,7 +178,7 @@ def test_refused_linen_modules(tic_tac_toe):
     refused = [(Returns(make), returns + text) for make, text in rows]
     refused += [
         (Custom, "the module is the class Custom, not a Flax module: pass an instance"),
-        (3, "the module is of type int, not a Flax module: use one of flax.linen"),
+        (3, "the module is of type int, not a Flax module: pass an instance"),
         (WithoutTrain(), "WithoutTrain.__call__(self, planes) does not take train"),
         (MADE, "Variant is a module of flax.nnx: use from_nnx"),
         (Variant, "Variant is a module of flax.nnx: use from_nnx"),
