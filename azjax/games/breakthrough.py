@@ -23,11 +23,7 @@ _LARGEST = 16
 
 
 def make(rows: int = 8, columns: int = 8) -> Game:
-    """Returns the game of the given size; repeated calls return the same object.
-
-    Raises:
-      ValueError: if the board is too small or too large.
-    """
+    """Returns the game of the given size; repeated calls return the same object."""
     if not (4 <= rows <= _LARGEST and 2 <= columns <= _LARGEST):
         raise ValueError(
             f"breakthrough has no board of {rows} by {columns}: use 4 to {_LARGEST} rows and 2 to "

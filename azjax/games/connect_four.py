@@ -21,13 +21,7 @@ POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
-    Args:
-      rows: rows of the board.
-      columns: columns of the board.
-      in_a_row: the number of stones in a row that wins.
-
-    Raises:
-      ValueError: if the board is too small or too large, or the line does not fit on it.
+    The first player with `in_a_row` stones in a row wins.
     """
     check_size("connect_four", rows, columns, in_a_row)
     return _make(rows, columns, in_a_row)
@@ -36,6 +30,9 @@ def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]
 @functools.cache
 def _make(rows: int, columns: int, in_a_row: int) -> Game:
     size, lines = (rows, columns, in_a_row), find_lines(rows, columns, in_a_row)
+    name = "connect_four"
+    if size != _SIZE:
+        name += f":{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != _SIZE[2] else "")
 
     def legal_actions(state: State) -> jax.Array:
         return (state.board[:columns] == 0) & ~state.over
@@ -46,11 +43,8 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < columns)
         return set_stone(state, cell, is_legal, lines)
 
-    def observe(state: State, encoding: str) -> jax.Array:
-        return observation_planes(state.board, state.player, (rows, columns), encoding)
-
     return Game(
-        name=_name(*size),
+        name=name,
         num_actions=columns,
         max_plies=rows * columns,
         encodings=ENCODINGS,
@@ -59,18 +53,14 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
         player=lambda state: state.player,
-        observe=observe,
+        observe=lambda state, encoding: observation_planes(
+            state.board, state.player, (rows, columns), encoding
+        ),
         symmetries=_symmetries(rows, columns),
         most_positions=bound_positions(_fillings(rows, columns)),
         positions=positions if size == _SIZE else None,
         display=make_display(*size),
     )
-
-
-def _name(rows: int, columns: int, in_a_row: int) -> str:
-    if (rows, columns, in_a_row) == _SIZE:
-        return "connect_four"
-    return f"connect_four:{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != _SIZE[2] else "")
 
 
 def _fillings(rows: int, columns: int) -> list[int]:

@@ -46,11 +46,7 @@ def mix(digests: jax.Array, numbers) -> jax.Array:
 
 
 def buckets(states: State, count: int) -> jax.Array:
-    """Assigns each of the states `[N, ...]` to one of `count` buckets, `uint32 [N]`.
-
-    Raises:
-      ValueError: if a leaf has an unsupported type; see `contents`.
-    """
+    """Assigns each of the states `[N, ...]` to one of `count` buckets, `uint32 [N]`."""
     numbers = contents(states, axes=1)
     weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
     mixed = weigh(numbers, 2 * weights + 1)
@@ -62,10 +58,6 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
     """Builds `states [B, ...] -> int32 [B]`, the row of each state in `among`, `[S, ...]`.
 
     The result for a state that is not in `among` is an arbitrary row.
-
-    Raises:
-      ValueError: if no pair of hash functions distinguishes all positions, or a leaf has an
-        unsupported type; see `contents`.
     """
     flat = np.asarray(contents(among, axes=1))
     different, _ = distinct(pack(among))  # A position may be listed at two plies.

@@ -54,9 +54,6 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
     Args:
       n: rows and columns.
       swap: whether the second player may swap.
-
-    Raises:
-      ValueError: if the board is too small or too large.
     """
     if not 1 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")

@@ -19,13 +19,7 @@ _WIDEST = 32  # Maximum number of rows, and of columns.
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
-    Args:
-      rows: rows of the board.
-      columns: columns of the board.
-      in_a_row: the number of marks in a row that wins.
-
-    Raises:
-      ValueError: if the board is too small or too large, or the line does not fit on it.
+    The first player with `in_a_row` marks in a row wins.
     """
     check_size("mnk", rows, columns, in_a_row)
     return _make(rows, columns, in_a_row)
@@ -95,9 +89,6 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
     return Display(render, draw, name_actions=lambda state: names)
 
 
-# Also used by Connect Four.
-
-
 def empty_board(cells: int) -> State:
     """Returns the empty board, X to move."""
     return State(jnp.zeros(cells, jnp.int8), jnp.zeros((), jnp.int8), jnp.zeros((), bool))
@@ -136,11 +127,7 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
-    """Checks the size of a board and the length of its lines.
-
-    Raises:
-      ValueError: if the board is too small or too large, or the line does not fit on it.
-    """
+    """Raises ValueError if a board is too small or too large, or a line does not fit on it."""
     longest = max(rows, columns)
     if not 1 <= min(rows, columns) <= longest <= _WIDEST:
         raise ValueError(

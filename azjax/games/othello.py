@@ -29,9 +29,6 @@ def make(n: int = 8) -> Game:
 
     Passing is legal only if the player cannot flip a disc. The game is over when neither player can
     flip one; the player with more discs wins.
-
-    Raises:
-      ValueError: if `n` is odd, or not from 4 to 16.
     """
     if n not in _SIZES:
         raise ValueError(f"othello has no board of {n} by {n}: use an even number from 4 to 16")

@@ -64,11 +64,7 @@ class Solution(NamedTuple):
 
 
 def most_bytes(game: Game) -> int:
-    """Returns an upper bound on the bytes of a solution, without solving the game.
-
-    Raises:
-      ValueError: if the game has too many positions, or an unknown number.
-    """
+    """Returns an upper bound on the bytes of a solution, without solving the game."""
     most, actions = _check_enumerable(game), game.num_actions
     state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
     # Each action: children, rewards, action values (4 bytes each); legal, optimal (1 byte each).
