@@ -36,11 +36,8 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
 class Verification(Callback):
     """Verifies the averaged network in every position of a game that can be enumerated.
 
-    Attributes:
-      solution: the solution of the game.
-      every: iterations between two verdicts; 1 in small games (`Game.is_small`).
-      verdict: the verdict on the network of this iteration; None if it was not verified.
-      answers: the network's logits `[D, A]` and values `[D]` in the decision states, or None.
+    `verdict` and `answers`, the network's logits `[D, A]` and values `[D]` in the decision states,
+    are None if the network of this iteration was not verified.
     """
 
     everywhere = True
@@ -48,11 +45,8 @@ class Verification(Callback):
     def __init__(self, parts: training.Parts, mesh: Mesh, most_between: int = 0):
         """Solves the game and compiles the verification, for the first device of this process.
 
-        Args:
-          parts: the components of training.
-          mesh: the devices of the run.
-          most_between: maximum number of iterations between two verdicts; 0: verdicts make at most
-            a tenth as many network evaluations as self-play.
+        `most_between` is the maximum number of iterations between two verdicts; 0: verdicts make at
+        most a tenth as many network evaluations as self-play.
         """
         self.solution = solution = solver.solve(parts.game)
         self.verdict: Verdict | None = None
@@ -138,10 +132,7 @@ def _as_metrics(verdict: Verdict) -> dict[str, Any]:
 class Certification(Callback):
     """Stops training when its goal is proved, and writes `certificate.json`.
 
-    Attributes:
-      certificate: the certificate that proves the goal; if training ends without one, the
-        certificate of the last network.
-      reached: whether the goal is reached.
+    `certificate` proves the goal; if training ends without a proof, it is that of the last network.
     """
 
     everywhere = True
@@ -157,13 +148,8 @@ class Certification(Callback):
     ):
         """Certifies the verdicts of `verification`, an earlier callback of the same loop.
 
-        Args:
-          verification: verifies the network.
-          goal: the goal; training stops when it is proved.
-          seed: the seed of the run.
-          path: the path of the file.
-          show: called with the certificate after it is written.
-          announce: called with a sentence before the searches are verified, which takes a while.
+        `show` is called with the certificate after it is written, and `announce` with a sentence
+        before the searches are verified, which takes a while.
         """
         self._verification, self._seed, self._show = verification, seed, show
         self._announce = announce if jax.process_index() == 0 else lambda sentence: None
@@ -212,11 +198,7 @@ class LabelledEvaluation(Callback):
     """Counts the errors of the averaged network, without search, on labelled positions."""
 
     def __init__(self, parts: training.Parts, num_devices: int):
-        """Compiles the evaluation, which runs on one device while the others wait.
-
-        Raises:
-          ValueError: if the game has no labelled positions.
-        """
+        """Compiles the evaluation, which runs on one device while the others wait."""
         if parts.game.positions is None:
             raise ValueError(f"{parts.game.name} has no labelled positions")
         self._positions = positions = parts.game.positions()

@@ -20,50 +20,29 @@ _SLICE = 500  # Positions in one call of a policy.
 
 
 class ErrorCounts(NamedTuple):
-    """Errors of a policy on the positions of each class. All are `int32 [K]`.
-
-    Attributes:
-      positions: number of positions.
-      errors: positions where the action worsens the outcome.
-      decisive: positions where exactly one action keeps the outcome.
-      decisive_errors: decisive positions where the action worsens the outcome.
-      decided: positions that are won or lost.
-      sign_errors: decided positions whose value is 0 or NaN, or has the wrong sign.
-    """
+    """Numbers of positions of each class, all `int32 [K]`."""
 
     positions: jax.Array
-    errors: jax.Array
-    decisive: jax.Array
+    errors: jax.Array  # The action worsens the outcome.
+    decisive: jax.Array  # Exactly one action keeps the outcome.
     decisive_errors: jax.Array
-    decided: jax.Array
-    sign_errors: jax.Array
+    decided: jax.Array  # Won or lost.
+    sign_errors: jax.Array  # Decided, and the value is 0 or NaN, or has the wrong sign.
 
 
 class Rates(NamedTuple):
     """Shares with 95% intervals by class name, and their means under the name `MEAN`.
 
-    Each dictionary leaves out the classes that have no positions to count; `decisive_errors`, for
-    example, those without decisive positions.
-
-    Attributes:
-      errors: share of positions where the action worsens the outcome.
-      decisive_errors: the same among the decisive positions.
-      sign_errors: share of wrong signs among the decided positions.
+    Each dictionary leaves out the classes that have no positions to count.
     """
 
-    errors: dict[str, Interval]
-    decisive_errors: dict[str, Interval]
-    sign_errors: dict[str, Interval]
+    errors: dict[str, Interval]  # Among all positions.
+    decisive_errors: dict[str, Interval]  # Among the decisive positions.
+    sign_errors: dict[str, Interval]  # Among the decided positions.
 
 
 def count_errors(positions: Positions, policy: Policy) -> ErrorCounts:
-    """Counts the errors of a policy by class. The function is pure and can be jitted.
-
-    Args:
-      positions: labelled positions.
-      policy: `states -> (scores [S, A], values [S])`. It plays what `choose` returns. Values are
-        in [-1, 1], for the player to move.
-    """
+    """Counts the errors of a policy by class. The function is pure and can be jitted."""
     scores, values = policy(positions.states)
     outcomes = jnp.asarray(positions.outcomes)
     actions = choose(scores, outcomes != ILLEGAL)

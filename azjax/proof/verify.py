@@ -18,40 +18,23 @@ _MOST_LINES = 10_000_000  # Counts stop here; lower if sums over actions would e
 
 
 class Verdict(NamedTuple):
-    """The result of `verify`. All counts are `int32 []`.
+    """The result of `verify`. All counts are `int32 []`."""
 
-    Attributes:
-      decision_states: states verified, `D`.
-      blunders: decision states where the chosen action worsens the outcome.
-      losing_lines: `int32 [2]`, games that the policy loses as first and as second player, over
-        all replies, from positions that perfect play would not lose.
-      value_sign_errors: won or lost decision states where the value is 0 or NaN, or has the wrong
-        sign.
-      value_error: `float32 []`, mean absolute error of the values.
-      is_blunder: `bool [D]`, whether the chosen action is a blunder.
-      actions: `int32 [D]`, the chosen actions.
-    """
-
-    decision_states: jax.Array
-    blunders: jax.Array
-    losing_lines: jax.Array
-    value_sign_errors: jax.Array
-    value_error: jax.Array
-    is_blunder: jax.Array
-    actions: jax.Array
+    decision_states: jax.Array  # `D`, those in which the game is not over.
+    blunders: jax.Array  # Decision states where the chosen action worsens the outcome.
+    losing_lines: jax.Array  # `[2]`, moving first and second; see `count_losing_lines`.
+    value_sign_errors: jax.Array  # Won or lost states with the wrong sign; see `has_wrong_sign`.
+    value_error: jax.Array  # Mean absolute error of the values.
+    is_blunder: jax.Array  # `bool [D]`
+    actions: jax.Array  # `int32 [D]`, the chosen actions.
 
 
 def verify(solution: Solution, policy: Policy) -> Verdict:
     """Verifies a policy in every decision state. The function is pure and can be jitted.
 
-    A decision state is one in which the game is not over. A compiled program that closes over the
-    solution holds a copy of it. In games with more than a few thousand positions, evaluate the
-    policy in slices and use `certificate.make_verifier`.
-
-    Args:
-      solution: the solution of the game, from `solver.solve`.
-      policy: `states -> (scores [D, A], values [D])`. It plays what `choose` returns. Values are
-        in [-1, 1], for the player to move.
+    The policy `states -> (scores [D, A], values [D])` plays what `choose` returns. A compiled
+    program that closes over the solution holds a copy of it: in games with more than a few thousand
+    positions, evaluate the policy in slices and use `certificate.make_verifier`.
     """
     return verify_outputs(solution, *policy(solution.decision_states))
 
@@ -85,16 +68,13 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     A game counts only if at least one of its positions is not lost with perfect play: in some
     games, one player loses from the start, unless the opponent makes a mistake.
 
-    Returns:
-      `int32 [2]`, the counts for a first and a second player that chooses `actions [D]`. They are
-      capped at ten million; the cap is lower in games with more than 214 actions.
+    Returns the counts `int32 [2]` for a first and a second player that chooses `actions [D]`,
+    capped at ten million; the cap is lower in games with more than 214 actions.
     """
     most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])
     chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions, actions].set(1)
     legal = jnp.asarray(solution.legal, jnp.int32)[..., None]
-    is_mover = (
-        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
-    )  # [S, 2], for each seat.
+    is_mover = solution.player[:, None] == np.arange(2, dtype=np.int8)  # [S, 2], for each seat.
     played = jnp.where(is_mover[:, None], chosen[..., None], legal)  # [S, A, 2]
     sign = jnp.where(is_mover, 1.0, -1.0)
     loses = (solution.rewards[..., None] * sign[:, None] < 0).astype(jnp.int32)

@@ -40,16 +40,10 @@ _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     """Writes a checkpoint named after `state.iteration`, unless there is a complete one.
 
-    Args:
-      run_dir: the run directory, from `runs.create_run`.
-      state: the state to write.
-      score: score of the checkpoint; higher is better.
-      keep: number of newest checkpoints to keep, in addition to the best one.
+    The `keep` newest checkpoints and the one with the highest score stay.
 
     Raises:
-      CheckpointError: if it cannot be written, `config.json` cannot be used, or the network has
-        parameters that are not finite; earlier checkpoints are kept.
-      OtherProcessError: if another process cannot use `config.json`.
+      CheckpointError: if it cannot be written, or parameters of the network are not finite.
     """
     folder, iteration = checkpoints(run_dir), int(state.iteration)
     config = in_all(lambda: read_config(run_dir))
@@ -92,7 +86,6 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
 
 
 def _clear(folder: pathlib.Path) -> None:
-    """Deletes the leftovers of a killed run."""
     for leftover in folder.glob("*.*"):
         if re.fullmatch(r"\d+\.(partial|deleted)", leftover.name):
             with contextlib.suppress(OSError):  # On NFS, files that are open are deleted later.
@@ -100,7 +93,6 @@ def _clear(folder: pathlib.Path) -> None:
 
 
 def _read_score(folder: pathlib.Path) -> float | None:
-    """Returns the score of a checkpoint, or None if its summary is missing or damaged."""
     try:
         return storage.read_summary(folder).score
     except ValueError:
@@ -123,15 +115,10 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
 
 
 class Restored(NamedTuple):
-    """The result of `restore`.
+    """The result of `restore`."""
 
-    Attributes:
-      state: the complete training state, or None without a checkpoint.
-      skipped: one sentence for each newer checkpoint that is damaged.
-    """
-
-    state: TrainState | None
-    skipped: list[str]
+    state: TrainState | None  # None without a checkpoint.
+    skipped: list[str]  # One sentence for each newer checkpoint that is damaged.
 
 
 def restore(
@@ -139,17 +126,11 @@ def restore(
 ) -> Restored:
     """Reads the newest sound checkpoint of a run.
 
-    Typed keys keep the PRNG implementation with which they were saved.
-
-    Args:
-      run_dir: the run directory.
-      parts: the parts of the run.
-      mesh: the devices to place the state on; all devices by default.
-      set_aside: whether to move damaged checkpoints to `damaged/`, so that they can be replaced.
+    Typed keys keep the PRNG implementation with which they were saved. With `set_aside`, damaged
+    checkpoints move to `damaged/`, so that they can be replaced.
 
     Raises:
       CheckpointError: if the folder of the checkpoints is missing, or none of them is sound.
-      ValueError: if the parts contradict each other or the number of devices.
     """
     folder, damage, trees = checkpoints(run_dir), {}, None
     if not any(any_of(folder.is_dir())):
@@ -176,17 +157,9 @@ def restore(
 
 
 def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
-    """Reads the averaged variables of a checkpoint, onto one device.
+    """Returns the averaged variables of a checkpoint, on one device, and its iteration.
 
-    A single process can call this alone.
-
-    Args:
-      run_dir: the run directory.
-      network: the network of the run.
-      step: iteration of the checkpoint; None: the newest one.
-
-    Returns:
-      The averaged variables, and the iteration.
+    By default the newest one. A single process can call this alone.
 
     Raises:
       CheckpointError: if the checkpoint is missing or damaged. No other one takes its place.
@@ -217,8 +190,6 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
 
 
 def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[str, Any]:
-    """Checks and reads trees of a checkpoint, in all processes `together` or in this one alone."""
-
     def check(share=slice(None)):
         summary = storage.read_summary(folder)
         storage.check_files(folder, summary.files, target, share)
@@ -247,7 +218,6 @@ def _summarize(error: Exception) -> str:
 
 
 def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
-    """Moves checkpoints to unused names in `damaged/`."""
     folder = run_dir / "damaged"
     for step in steps:
         folder.mkdir(exist_ok=True)
@@ -257,6 +227,5 @@ def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
 
 
 def _divide(state: TrainState) -> dict[str, Any]:
-    """Divides a state into the averaged variables and the rest, which can be read separately."""
     rest = dataclasses.replace(state, learner=state.learner._replace(average=()))
     return {_PLAYER: state.learner.average, _REST: rest}

@@ -94,12 +94,7 @@ def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) ->
 
     Nothing changes if `num_devices` divides `replay.shards`. Otherwise each device has one shard,
     `selfplay.games` and `learner.batch_size` are rounded up to multiples of the devices, and
-    `replay.capacity` is raised to hold an iteration.
-
-    Args:
-      config: the settings.
-      num_devices: number of devices that train.
-      keep: names of settings that must not change, such as `selfplay.games`.
+    `replay.capacity` is raised to hold an iteration; settings whose names are in `keep` stay.
     """
     if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
         return config
@@ -138,9 +133,6 @@ def make_parts(
       game: replaces the game of the settings; needed if that is custom.
       network: replaces the network of the settings; needed if that is custom.
       platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; None: that of the default backend.
-
-    Raises:
-      ValueError: if the game or platform does not exist, or the network cannot be built.
     """
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")

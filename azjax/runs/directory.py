@@ -41,16 +41,8 @@ def create_run(
 ) -> pathlib.Path:
     """Creates a run directory with the configuration, and returns its path.
 
-    Args:
-      run_dir: the directory.
-      config: the settings of the run.
-      plan: content of `plan.json`.
-      numbered: whether to append the first free number, as in `runs/hex-1`. Programs that start at
-        the same time get different numbers.
-
-    Raises:
-      CheckpointError: if the directory exists, cannot be created, or is not visible to all
-        processes.
+    If it is `numbered`, the first free number is appended, as in `runs/hex-1`. Programs that start
+    at the same time get different numbers.
     """
     path = pathlib.Path(run_dir)
 
@@ -80,11 +72,7 @@ def first_free(prefix: Path) -> pathlib.Path:
 
 
 def check_free(run_dir: Path, *, numbered: bool = False) -> None:
-    """Checks that `create_run` can create a run directory, without leaving anything there.
-
-    Raises:
-      CheckpointError: if the path exists, or the folder or files in it cannot be created.
-    """
+    """Checks that `create_run` can create a run directory, without leaving anything there."""
     path = pathlib.Path(run_dir)
     if not numbered:
         _check_unused(path)
@@ -140,7 +128,7 @@ def _create_run(path: pathlib.Path, config: Config, plan: dict, numbered: bool) 
 
 
 def _move(folder: pathlib.Path, path: pathlib.Path) -> bool:
-    """Moves a folder to a free path; returns False if another program has taken it meanwhile."""
+    """Returns False if another program has taken the path meanwhile."""
     try:
         os.rename(folder, path)
     except OSError:
@@ -155,12 +143,7 @@ def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
 
 
 def read_config(run_dir: Path) -> Config:
-    """Reads the configuration of a run.
-
-    Raises:
-      CheckpointError: if the run does not exist, or its configuration is invalid or differs from
-        that of its checkpoints.
-    """
+    """Reads the configuration of a run, and compares it with that of its checkpoints."""
     path = pathlib.Path(run_dir) / "config.json"
     if not path.exists():
         raise CheckpointError(
@@ -214,13 +197,7 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
 
 
 def check_links(folder: Path) -> None:
-    """Checks that nothing in a folder is a link: programs write and delete only inside the folder.
-
-    The folder itself may be a link.
-
-    Raises:
-      CheckpointError: naming the link.
-    """
+    """Checks that a folder contains no link: programs write and delete only inside the folder."""
     for path in sorted(pathlib.Path(folder).glob("*")):
         if path.is_symlink():
             raise CheckpointError(
@@ -230,11 +207,7 @@ def check_links(folder: Path) -> None:
 
 
 def newest(game: str) -> pathlib.Path:
-    """Returns the newest run of a game with a checkpoint; see `find_runs`.
-
-    Raises:
-      CheckpointError: if there is none.
-    """
+    """Returns the newest run of a game with a checkpoint; see `find_runs`."""
     for path in find_runs():
         with contextlib.suppress(CheckpointError):  # Not a usable run.
             if read_config(path).game == game:

@@ -56,21 +56,18 @@ def export(
 
     Args:
       player: the player, from `load`.
-      path: the file; its extension, `.stablehlo` or `.onnx`, chooses the format.
+      path: the file, which is returned; its extension chooses the format.
       num_simulations: what to export, as listed above.
       batch_size: the number of positions `b`; None means any number.
-
-    Returns:
-      The path of the file.
-
-    Raises:
-      ValueError: as `check_export` does; if an ONNX file is requested and the network has no ONNX
-        form; or if the player's code needs a fixed `batch_size`.
     """
     checked("player", player, Player)
     path = check_export(path, num_simulations, batch_size)
     if path.suffix == ".onnx":
-        content = _to_onnx(player, batch_size)
+        from azjax.networks.to_onnx import to_onnx  # It needs an optional package.
+
+        game, network, count = player.game, player.parts.network, str(player.iteration)
+        about = {"game": game.name, "encoding": network.encoding, "iteration": count}
+        content = to_onnx(game, network, player.params, batch_size, about)
     else:
         content = _to_stablehlo(player, num_simulations, batch_size)
     with replacing(path) as partial:
@@ -81,12 +78,7 @@ def export(
 def check_export(
     path: Path, num_simulations: int | None = None, batch_size: int | None = None
 ) -> pathlib.Path:
-    """Checks the arguments of `export` before a player is loaded; returns the path.
-
-    Raises:
-      ValueError: if the extension is unknown, the folder does not exist, a package is missing, a
-        number is out of range, or moves are requested in an ONNX file.
-    """
+    """Checks the arguments of `export` before a player is loaded; returns the path."""
     path = pathlib.Path(path)
     if path.suffix not in _PACKAGES:
         raise ValueError(
@@ -114,14 +106,6 @@ def name_leaves(states: State) -> dict[str, Any]:
         jax.tree_util.keystr(path, simple=True, separator=".") or "state": leaf
         for path, leaf in paths
     }
-
-
-def _to_onnx(player: Player, batch_size: int | None) -> bytes:
-    from azjax.networks.to_onnx import to_onnx  # It needs an optional package.
-
-    game, network = player.game, player.parts.network
-    about = {"game": game.name, "encoding": network.encoding, "iteration": str(player.iteration)}
-    return to_onnx(game, network, player.params, batch_size, about)
 
 
 def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int | None) -> bytes:

@@ -23,12 +23,7 @@ def is_pretrained(run_dir: Path) -> bool:
 
 
 def read_config(run_dir: Path) -> Config:
-    """Returns the settings of a run, or of a player that comes with azjax.
-
-    Raises:
-      ValueError: if the file of a player that comes with azjax is damaged.
-      CheckpointError: if the folder is not a run directory.
-    """
+    """Returns the settings of a run, or of a player that comes with azjax."""
     if is_pretrained(run_dir):
         return read_pretrained_config(str(run_dir))
     return directory.read_config(run_dir)
@@ -52,9 +47,7 @@ def load(
       parts: the custom parts of the run, if any; they include game and network.
 
     Raises:
-      ValueError: if a custom part is missing, the game has another name than that of the run, the
-        network does not fit the game, an argument has no effect, or the file of a player that comes
-        with azjax is damaged.
+      ValueError: if a custom part is missing or does not fit, or an argument has no effect.
       CheckpointError: if the run or the checkpoint does not exist, is damaged, or has other arrays
         than the network. An older checkpoint never takes the place of a damaged one.
     """
@@ -73,21 +66,15 @@ def load(
         for name in given.keys() & {"game", "network"}:
             raise ValueError(f"parts contains its own {name}: leave {name} out")
         game, network = parts.game, parts.network
-    _check_game(run_dir, config, game)
+    if game is not None and not config.parts and not is_custom(config.game):
+        name = games.make(config.game).name
+        if game.name != name:
+            raise ValueError(
+                f"{run_dir} is a run of {name}, not of {game.name}: leave the game out, or load a "
+                "run of that game"
+            )
     if parts is None:
         parts = make_parts(config, game, network)
     check_network(parts.game, parts.network)
     average, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
     return Player(parts, parts.network.fold(average), iteration, run_dir)
-
-
-def _check_game(run_dir: Path, config: Config, game: Game | None) -> None:
-    """Raises a ValueError if a given game has another name than the game of a run."""
-    if game is None or config.parts or is_custom(config.game):
-        return
-    name = games.make(config.game).name
-    if game.name != name:
-        raise ValueError(
-            f"{run_dir} is a run of {name}, not of {game.name}: leave the game out, or load a run "
-            "of that game"
-        )

@@ -17,7 +17,7 @@ NAME = "train.lock"
 
 
 def check_supported() -> Any:
-    """Returns the module `fcntl`; raises a CheckpointError on systems without it."""
+    """Returns the module `fcntl`, which Windows lacks."""
     try:
         import fcntl
     except ModuleNotFoundError as error:
@@ -32,11 +32,7 @@ def check_supported() -> Any:
 def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
     """Holds a lock in a folder during a `with` block.
 
-    The error in other programs contains `does`, the activity of the holder.
-
-    Raises:
-      CheckpointError: if another program holds it, naming its process and host; if the system or
-        the disk does not support locks; or if a link in the folder leads out of it.
+    The CheckpointError in other programs contains the holder and `does`, its activity.
     """
     fcntl = check_supported()
     check_links(folder)

@@ -23,27 +23,16 @@ from azjax.training.parts import Parts
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """A trained player, from `load`.
-
-    Attributes:
-      parts: the parts of its training.
-      params: parameters for inference, from `network.fold`.
-      iteration: number of training iterations.
-      run_dir: its run directory, if any.
-      name: its name, if it comes with azjax.
-      moves: number of moves of self-play; None: as many as the parts make in its iterations.
-      alone: whether its agent plays without search.
-      overrides: moves that its agent plays in certain positions, if any.
-    """
+    """A trained player, from `load`."""
 
     parts: Parts
-    params: Any
+    params: Any  # For inference, from `network.fold`.
     iteration: int = 0
     run_dir: Path | None = None
-    name: str | None = None
-    moves: int | None = None
-    alone: bool = False
-    overrides: Overrides | None = None
+    name: str | None = None  # Of a player that comes with azjax.
+    moves: int | None = None  # Of self-play; None: as many as the parts make in its iterations.
+    alone: bool = False  # Whether its agent plays without search.
+    overrides: Overrides | None = None  # Moves that its agent plays in certain positions.
 
     __reduce__ = unpicklable("send its run directory or its name, and call azjax.load there")
     __copy__ = __deepcopy__ = keep
@@ -84,9 +73,6 @@ class Player:
         """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.
 
         Values are in [-1, 1], for the player to move; logits of illegal actions are arbitrary.
-
-        Raises:
-          ValueError: if the states are not a batch of this game.
         """
         check_batch(self.game, states)
         return _compiled_evaluate(self.parts)(self.params, states)
@@ -101,10 +87,6 @@ class Player:
           states: the positions.
           search: the algorithm, such as `PUCT()`; None: that of training.
           **settings: changed settings of the algorithm, such as `num_simulations=64`.
-
-        Raises:
-          ValueError: if the states or keys are not a batch of this game, a setting is invalid, the
-            trees do not fit in memory, or the network returns NaN.
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
@@ -118,11 +100,7 @@ class Player:
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:
-    """Returns a search algorithm with changed settings.
-
-    Raises:
-      ValueError: if it is not an algorithm, or a setting is unknown or out of range.
-    """
+    """Returns a search algorithm with changed settings."""
     check_algorithm(search)
     if not settings:
         return search
@@ -149,7 +127,6 @@ def _compiled_evaluate(parts: Parts) -> Callable:
 
 @functools.lru_cache(maxsize=32)
 def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
-    """Builds `(params, keys, states) -> (result, has_nan [B])`."""
     run = make_search(search, parts.game, parts.evaluate)
 
     def search_and_check(params, keys, states):

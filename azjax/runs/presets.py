@@ -115,7 +115,6 @@ PRESETS = {
     ),
 }
 
-
 _SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
     "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
@@ -131,15 +130,7 @@ def get(name: str) -> Config:
 
 
 def name_for(name: str, game: Game | None = None) -> str:
-    """Returns the name of the default preset of a game.
-
-    Args:
-      name: name of the game, as in `games.make`.
-      game: the game itself, if it is custom.
-
-    Raises:
-      ValueError: if the game does not exist.
-    """
+    """Returns the name of the default preset of a game; `game` is the game itself, if custom."""
     base = name.partition(":")[0]  # The game without its size.
     if game is None and name in _TIC_TAC_TOE:
         return "default"

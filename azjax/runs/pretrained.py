@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from azjax import games
-from azjax._files import replacing
+from azjax._files import replacing, write_text
 from azjax._settings import did_you_mean
 from azjax.networks.base import Variables
 from azjax.networks.quantized import make_quantized
@@ -46,11 +46,7 @@ def names() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8)
 def load_pretrained(name: str) -> Player:
-    """Loads a player that comes with azjax.
-
-    Raises:
-      ValueError: if there is no such player, or its file is damaged.
-    """
+    """Loads a player that comes with azjax."""
     about, variables, overrides = read(name)
     config, game = read_pretrained_config(name), games.make(about["game"])
     network = make_quantized(game, variables, about["encoding"], about["symmetric"])
@@ -66,11 +62,7 @@ def load_pretrained(name: str) -> Player:
 
 
 def read_pretrained_config(name: str) -> Config:
-    """Returns the settings of a player: its game, its search, and defaults for all others.
-
-    Raises:
-      ValueError: as `load_pretrained` does.
-    """
+    """Returns the settings of a player: its game, its search, and defaults for all others."""
     about = read(name)[0]
     search = dict(about["search"])
     return Config(
@@ -81,20 +73,12 @@ def read_pretrained_config(name: str) -> Config:
 
 
 def read_about(name: str) -> dict[str, Any]:
-    """Returns the field `about` of a player's file, which is described above.
-
-    Raises:
-      ValueError: as `load_pretrained` does.
-    """
+    """Returns the field `about` of a player's file, which is described above."""
     return read(name)[0]
 
 
 def has_overrides(name: str) -> bool:
-    """Returns whether a player has an override table.
-
-    Raises:
-      ValueError: as `load_pretrained` does.
-    """
+    """Whether a player has an override table."""
     return read(name)[2] is not None
 
 
@@ -139,8 +123,7 @@ def add(
     path = path_of(name)
     digest = save_pretrained(path, about, variables, overrides)
     index = _index() | {name: {"sha256": digest}}
-    with replacing(FOLDER / _INDEX) as partial:
-        partial.write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
+    write_text(FOLDER / _INDEX, json.dumps(index, indent=1, sort_keys=True) + "\n")
     return path
 
 
@@ -158,8 +141,7 @@ def _index() -> dict[str, dict[str, str]]:
 def read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
     """Returns the content of a player's file: `about`, the integers and the overrides, if any.
 
-    Raises:
-      ValueError: as `load_pretrained` does.
+    Raises a ValueError if there is no such player, or its file is damaged.
     """
     if name not in names():
         raise ValueError(describe_unknown(name))

@@ -31,14 +31,7 @@ from azjax._settings import check, from_dict
 
 
 def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
-    """Writes the part of a tree that this process stores; each row is stored once.
-
-    Returns:
-      The SHA-256 of the file, by `FOLDER/FILE`; empty if this process stores nothing.
-
-    Raises:
-      OSError: if the disk is full.
-    """
+    """Writes what this process stores of a tree; returns the SHA-256 of its file, if any."""
     stored = {}
     for name, leaf in _by_name(tree).items():
         array = plain(leaf)
@@ -59,12 +52,7 @@ def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
 
 
 def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
-    """Reads a tree; each process reads only the rows of its devices.
-
-    Args:
-      files: the files of the tree, written by any number of processes.
-      target: tree of `jax.ShapeDtypeStruct` with shardings, from `fit_keys`.
-    """
+    """Reads a tree like `target`, from `fit_keys`; each process reads the rows of its devices."""
     with contextlib.ExitStack() as stack:
         stored = collections.defaultdict(dict)
         for path in files:
@@ -84,13 +72,7 @@ def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
 
 
 def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarray:
-    """Reads only some rows of an array into memory.
-
-    Args:
-      stored: for each stored part, by its first row: the end of its rows, the file and the entry.
-      like: shape and type of the whole array.
-      index: a slice for each axis; only the first selects a part.
-    """
+    """Reads the rows of an array that `index` selects, from parts listed by their first row."""
     start, stop, _ = index[0].indices(like.shape[0]) if index else (0, 1, 1)
     parts = []
     for first, (last, file, entry) in sorted(stored.items()):
@@ -108,12 +90,10 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether an array, or its `ShapeDtypeStruct`, has typed keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def key_impl(leaf: Any) -> str:
-    """Returns the implementation of typed keys, such as `threefry2x32`."""
     return str(jax.random.key_impl(jnp.empty((), leaf.dtype)))
 
 
@@ -138,10 +118,7 @@ def _by_name(tree: Any) -> dict[str, Any]:
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Returns a target whose typed keys have the implementations of the stored ones.
 
-    `described` is the result of `describe` for the stored arrays.
-
-    Raises:
-      ValueError: if the stored arrays do not match the target.
+    Raises a ValueError if the stored arrays, `described` by `describe`, do not match.
     """
 
     def fit(path, leaf):
@@ -159,21 +136,13 @@ def fit_keys(target: Any, described: dict[str, str]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The content of `summary.json`.
-
-    Attributes:
-      iteration: number of completed iterations.
-      score: score of the checkpoint; higher is better.
-      arrays: from `describe`, for each folder.
-      settings: settings of the run, as in `config.json`.
-      files: SHA-256 of each file of arrays, by its path.
-    """
+    """The content of `summary.json`."""
 
     iteration: int
     score: float
-    arrays: dict
-    settings: dict
-    files: dict
+    arrays: dict  # From `describe`, for each folder.
+    settings: dict  # As in `config.json`.
+    files: dict  # SHA-256 of each file of arrays, by its path.
 
     def __post_init__(self):
         check("", self)
@@ -186,11 +155,7 @@ def write_summary(folder: pathlib.Path, summary: Summary) -> None:
 
 
 def read_summary(folder: pathlib.Path) -> Summary:
-    """Reads the summary of a checkpoint, whose folder is named after its iteration.
-
-    Raises:
-      ValueError: naming the damage.
-    """
+    """Reads the summary of a checkpoint, or raises a ValueError that names the damage."""
     try:
         content = json.loads((folder / "summary.json").read_text())
         sealed = content.pop("sha256")
@@ -207,13 +172,7 @@ def read_summary(folder: pathlib.Path) -> Summary:
 def check_files(
     folder: pathlib.Path, files: dict[str, str], parts: Collection[str], share: slice
 ) -> None:
-    """Checks the files that the summary of a checkpoint lists in the folders `parts`.
-
-    Each process can check a `share` of them. Other files, such as `.DS_Store`, are ignored.
-
-    Raises:
-      ValueError: naming a missing or changed file.
-    """
+    """Checks a `share` of the listed files in the folders `parts`; others are ignored."""
     for name in sorted(name for name in files if name.partition("/")[0] in parts)[share]:
         if not (folder / name).is_file():
             raise ValueError(f"its file {name} is missing")

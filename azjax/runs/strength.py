@@ -61,9 +61,6 @@ class Strength(Callback):
             only.
           search: the search of both versions of the network; by default that of the parts.
           simulations: simulations of UCT.
-
-        Raises:
-          ValueError: if a number is out of range.
         """
         if every < 1 or num_games < 2:
             raise ValueError(f"every is {every} and num_games {num_games}: use 1 and 2 or more")
