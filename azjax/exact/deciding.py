@@ -19,11 +19,7 @@ _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
-    """Returns the player with its overrides, as the network alone (0 simulations) or with search.
-
-    Raises:
-      ValueError: if the trees do not fit in memory, or the search is not deterministic.
-    """
+    """Returns the player with its overrides: with search, or without one for 0 simulations."""
     parts = player.parts
     if not simulations:
         return player.override(network_agent(player.game, parts.evaluate, player.params))
@@ -64,5 +60,4 @@ def make_act(agent: Agent) -> Act:
 
 
 def _batch_size(nodes: int) -> int:
-    """Returns the number of positions per batch and device, for trees of `nodes` nodes."""
     return min(max(_NODES // nodes, _FEWEST), _POSITIONS)

@@ -17,7 +17,7 @@ import numpy as np
 
 from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
-from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
+from azjax.exact.sampling import NO_ENDS, Ends
 from azjax.games.base import Game
 from azjax.networks.orientation import symmetries_of
 
@@ -25,25 +25,15 @@ _PART = 2**16  # Positions of one file.
 
 
 class Exploration(NamedTuple):
-    """The progress and the results of exhaustive play.
-
-    Attributes:
-      ply: the current ply.
-      positions: the number of explored positions of this ply.
-      total: the number of all positions of this ply.
-      ends: the ends of all games so far.
-      lost: the line of the first lost game; None if there is none yet.
-      sampled: whether positions were left out, so that counts of games are estimates.
-      breaks_symmetry: whether the player was observed to break symmetry.
-    """
+    """The progress and the results of exhaustive play."""
 
     ply: int
-    positions: int
+    positions: int  # Explored at this ply, of the `total`.
     total: int
-    ends: Ends
-    lost: Line | None
-    sampled: bool
-    breaks_symmetry: bool
+    ends: Ends  # Of all games so far.
+    lost: Line | None  # The line of the first lost game, if any.
+    sampled: bool  # Whether positions were left out, so that counts of games are estimates.
+    breaks_symmetry: bool  # Whether the player was observed to break symmetry.
 
 
 Steps = Iterator[Exploration]
@@ -81,13 +71,7 @@ def explore(
 
     Yields:
       The state of the exploration after each part. The last one covers all games.
-
-    Raises:
-      ValueError: if a setting is out of range, a start is illegal or over, the folder has other
-        settings, an action of the player is illegal, or the game contradicts its `max_plies` or
-        has no legal action before its end.
     """
-    _check_settings(seat, most, part_size, starts)
     symmetries = symmetries_of(game, symmetric).actions
     settings = {
         "seat": int(seat),
@@ -121,21 +105,7 @@ def explore(
             path.unlink()
 
 
-def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequence[Line]) -> None:
-    if seat not in (0, 1):
-        raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
-    if most is not None and most < GROUPS:
-        raise ValueError(
-            f"most is {most}: use {GROUPS} or more, one position for each sample, or None for all"
-        )
-    if part_size < 1:
-        raise ValueError(f"part_size is {part_size}: use 1 or more")
-    if not len(starts):
-        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
-
-
 def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
-    """Adds the ends in the file of one part of the current ply."""
     lost, file = state.lost, ply_files.load(path)
     ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
     if lost is None and len(file["lost"]):

@@ -25,11 +25,7 @@ _LOST = 1000  # Lost games that are stored for each part.
 
 
 def replay(game: Game, lines: Sequence[Line]) -> State:
-    """Returns the positions `[N, ...]` after lines, on the host.
-
-    Raises:
-      ValueError: if a move is illegal, or a line has more moves than the game's `max_plies`.
-    """
+    """Returns the positions `[N, ...]` after lines of legal actions, on the host."""
     counts = np.array([len(line) for line in lines], np.int32)
     actions = np.zeros((len(lines), game.max_plies), np.int32)
     for row, line in enumerate(lines):
@@ -70,16 +66,13 @@ def _play(game: Game) -> Callable:
 class Moves(NamedTuple):
     """The moves to make in `N` positions.
 
-    Attributes:
-      is_player: `bool [N]`, whether the player is to move.
-      played: `bool [N, A]`, the move of the player, or every reply.
-      violations: `int [U, 2]`, symmetry violations: the index of a position, and the player's move
-        there, which it does not make in all symmetric copies.
+    `violations` are the index of a position and the player's move there, which it does not make in
+    all symmetric copies.
     """
 
-    is_player: np.ndarray
-    played: np.ndarray
-    violations: np.ndarray
+    is_player: np.ndarray  # `bool [N]`, whether the player is to move.
+    played: np.ndarray  # `bool [N, A]`, the move of the player, or every reply.
+    violations: np.ndarray  # `int [U, 2]`
 
 
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
@@ -130,11 +123,7 @@ def choose_moves(
 def _check_legal(
     legal: np.ndarray, chosen: np.ndarray, symmetries: np.ndarray, line_to: Callable[[int], Line]
 ) -> None:
-    """Raises a `ValueError` if an action is illegal in its symmetric copy.
-
-    `chosen [N, E]` has the actions in `E` symmetric copies of each position, and `legal [N, A]` the
-    legal actions in the positions themselves; `line_to` returns the line to one of them.
-    """
+    """Checks the actions `chosen [N, E]` in `E` symmetric copies of each position."""
     for symmetry, actions in zip(symmetries[: chosen.shape[1]], chosen.T, strict=True):
         legal_in_copy = legal[:, np.argsort(symmetry)]
         is_legal = (legal_in_copy & (np.arange(len(symmetry)) == actions[:, None])).any(axis=1)
@@ -148,11 +137,9 @@ def _check_legal(
 
 
 def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
-    """Returns `bool [N]`, whether the actions are the same move in all copies of a position.
+    """Returns whether `actions [N, E]` are the same move in all `copies [N, E, R]` of a position.
 
-    `copies [N, E, R]` are `E` symmetric copies of each position, as rows of bytes, and `actions
-    [N, E]` the actions there. If several copies of a position are equal, each of their expected
-    actions is accepted.
+    If several copies of a position are equal, each of their expected actions is accepted.
     """
     expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):
@@ -164,11 +151,7 @@ def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarra
 def make_moves(
     game: Game, symmetries: np.ndarray, rows: np.ndarray, moves: Moves, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Makes the moves in positions and in their symmetric copies.
-
-    Returns:
-      The rows of the next positions, and the arrays of `ends-N.npz`; see `ply_files`.
-    """
+    """Returns the rows of the next positions, and the arrays of `ends-N.npz`; see `ply_files`."""
     parents, actions = np.nonzero(moves.played)
     before = rows["images"][parents]
     transformed = symmetries[:, actions].T.ravel().astype(np.int32)

@@ -26,19 +26,12 @@ TABLE_SUFFIX = ".overrides.npz"
 
 
 class OverrideTable(NamedTuple):
-    """Moves to play in certain positions.
+    """Moves to play in certain positions."""
 
-    Attributes:
-      states: the positions `[K, ...]`, on the host.
-      actions: `int32 [K]`, the move in each position.
-      refuted: `bool [K, A]`, the moves that lose there against some line of play.
-      rounds: the number of repair rounds that made the table.
-    """
-
-    states: State
-    actions: np.ndarray
-    refuted: np.ndarray
-    rounds: int = 0
+    states: State  # The positions `[K, ...]`, on the host.
+    actions: np.ndarray  # `int32 [K]`, the move in each position.
+    refuted: np.ndarray  # `bool [K, A]`, the moves that lose there against some line of play.
+    rounds: int = 0  # The number of repair rounds that made the table.
 
 
 def empty_table(game: Game) -> OverrideTable:
@@ -61,11 +54,7 @@ def save_table(path: pathlib.Path, table: OverrideTable) -> None:
 
 
 def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
-    """Reads a table.
-
-    Raises:
-      ValueError: if the file is damaged or not a table of this game, or a move is illegal.
-    """
+    """Reads a table; its moves must be legal."""
     content = path.read_bytes()
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -84,13 +73,7 @@ def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
 
 
 def table_lookup(game: Game, table: OverrideTable) -> Lookup:
-    """Builds a lookup in which only equal states are the same position.
-
-    Raises:
-      ValueError: if the table is empty, or its positions cannot be hashed; see `make_index`.
-    """
-    if not len(table.actions):
-        raise ValueError("the override table has no positions: play without it")
+    """Builds a lookup in which only equal states are the same position."""
     find, actions = make_find(game, table.states), jnp.asarray(table.actions)
 
     def lookup(states):
@@ -122,26 +105,13 @@ def prune(
 
     An override is needed if a game reaches its position, and the player would move differently
     without it. The player with the remaining overrides plays exactly the same games, so the result
-    of the exploration holds for it as well.
-
-    Args:
-      game: the rules.
-      encoding: the encoding of the planes of the overrides.
-      agent: the player without overrides; its moves in symmetric copies are symmetric copies.
-      overrides: all overrides.
-      seat: the seat of the player, 0 or 1.
-      folder: for the files of the exploration.
-      watch: consumes the steps of the exploration and returns the last one.
-      **settings: other arguments of `exhaustive.explore`.
-
-    Returns:
-      The overrides that are needed, and the last step of the exploration.
+    of the exploration, whose last step is returned, holds for it as well. The moves of `agent`, the
+    player without overrides, must be equivariant.
     """
     lookup = make_lookup(game, encoding, overrides)
     is_needed = np.zeros(len(overrides.actions), bool)
 
     def act_and_find(params, key, states):
-        """Returns the action, and the override if it changes the action, otherwise -1."""
         alone = agent.act(params, key, states).action
         row, action = lookup(states)
         changes = (row >= 0) & (action != alone)

@@ -60,11 +60,7 @@ def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
 
 
 def load(path: pathlib.Path) -> Any:
-    """Returns the memory-mapped array of a file, or the arrays by name.
-
-    Raises:
-      ValueError: if the file is missing or damaged.
-    """
+    """Returns the memory-mapped array of a file, or the arrays by name."""
     if not path.is_file() or not _is_sound(path, path.stat().st_mtime_ns):
         raise _damaged(path, path.parent.parent)
     if path.suffix == ".npy":
@@ -80,7 +76,7 @@ def _is_sound(path: pathlib.Path, modified: int) -> bool:
 
 
 def _digest(path: pathlib.Path, content: bytes) -> bytes:
-    """Returns the digest of a file, which differs between plies and parts of equal content."""
+    # It differs between plies and parts of equal content.
     return hashlib.sha256(f"{path.parent.stem}/{path.name}".encode() + content).digest()
 
 
@@ -108,12 +104,7 @@ def begin(
     part_size: int,
     settings: dict[str, Any],
 ) -> None:
-    """Writes the settings, the starts and ply 0, unless they exist.
-
-    Raises:
-      ValueError: if the folder has other settings or starts, its files are damaged, or a start is
-        illegal or over.
-    """
+    """Writes the settings, the starts and ply 0; if they exist, they must be the same."""
     lines = [tuple(map(int, line)) for line in starts]
     listed = [list(line) for line in lines]
     if any(folder.glob("[0-9]*")):  # A ply: the settings were written before.
@@ -178,7 +169,6 @@ def write_ply(
 
 
 def _write_parts(folder: pathlib.Path, parts: Iterable[np.ndarray]) -> list[pathlib.Path]:
-    """Writes the parts that have positions; returns their paths."""
     paths = []
     for part in (part for part in parts if len(part)):
         paths.append(folder / PARTS.format(len(paths)))

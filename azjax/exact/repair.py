@@ -28,19 +28,12 @@ _CLEARLY = 0.5  # Another move is clearly better if its expected value is higher
 
 @dataclasses.dataclass(eq=False)
 class Analysis:
-    """The result of a search in one position, corrected by lost games.
+    """The result of a search in one position, corrected by lost games."""
 
-    Attributes:
-      legal: `bool [A]`.
-      expected: `float [A]`, the value of each move for the player; -1 if it was not searched.
-      refuted: `bool [A]`, the moves that lose against some line of play.
-      chosen: the move that the search chose.
-    """
-
-    legal: np.ndarray
-    expected: np.ndarray
-    refuted: np.ndarray
-    chosen: int
+    legal: np.ndarray  # `bool [A]`
+    expected: np.ndarray  # `float [A]`, values of moves for the player; -1 if not searched.
+    refuted: np.ndarray  # `bool [A]`, the moves that lose against some line of play.
+    chosen: int  # The move that the search chose.
 
     @property
     def is_lost(self) -> bool:
@@ -95,15 +88,10 @@ def make_analyze(game: Game, decide: Callable[[State], Decision], table: Overrid
 
 
 class Repaired(NamedTuple):
-    """The result of a repair.
+    """The result of a repair."""
 
-    Attributes:
-      table: the table with better moves.
-      starts: a line to each position with a new move, for `exhaustive.explore` to start from.
-    """
-
-    table: OverrideTable
-    starts: list[Line]
+    table: OverrideTable  # With better moves.
+    starts: list[Line]  # A line to each position with a new move, to explore from.
 
 
 def repair_games(
@@ -114,15 +102,9 @@ def repair_games(
     analyze: Analyze,
     symmetric: bool,
 ) -> Repaired:
-    """Adds moves to a table, at most one for each lost game.
+    """Adds moves to a table, at most one for each lost game of the player with this table.
 
-    Args:
-      game: the rules.
-      table: the moves so far.
-      games: lost games of the player with this table, from `exhaustive.lost_games`.
-      seat: the seat of the player, 0 or 1.
-      analyze: from `make_analyze`, with a longer search; its analyses are updated.
-      symmetric: whether the player is equivariant, as in `exhaustive.explore`.
+    The analyses of `analyze`, which come from a longer search, are updated.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
     states = replay(game, lines)

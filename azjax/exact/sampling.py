@@ -15,17 +15,13 @@ GROUPS = 16  # Independent samples; their spread estimates the error of their me
 class Ends(NamedTuple):
     """How games end for the player; the columns are won, drawn and lost.
 
-    Attributes:
-      decisions: positions where the player chose a move.
-      moves: `int64 [3]`, different moves of either side that end a game.
-      games: `float64 [1 + GROUPS, 3]`, complete games. Row 0 counts the games that ended before
-        positions were first sampled; each other row estimates the number of the remaining games
-        from a separate sample.
+    Row 0 of `games` counts the complete games that ended before positions were first sampled. Each
+    other row estimates the number of the remaining games from a separate sample.
     """
 
-    decisions: int
-    moves: np.ndarray
-    games: np.ndarray
+    decisions: int  # Positions where the player chose a move.
+    moves: np.ndarray  # `int64 [3]`, different moves of either side that end a game.
+    games: np.ndarray  # `float64 [1 + GROUPS, 3]`
 
     def __add__(self, other: tuple) -> "Ends":
         """Adds the ends of other positions."""

@@ -27,7 +27,6 @@ from azjax.exact.overrides import (
 )
 from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
 from azjax.exact.sampling import GROUPS
-from azjax.players import Agent
 from azjax.runs import lock
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player
@@ -42,23 +41,14 @@ _PATIENCE = 8  # Repairs until the search becomes twice as long.
 
 
 class SeatProof(NamedTuple):
-    """The result of exhaustive play in one seat.
-
-    Attributes:
-      exploration: the explored positions and the ends of the games.
-      folder: the files of the exploration.
-      symmetric: whether symmetric copies of a position were explored once.
-      decided: positions decided in this call; earlier calls may have decided others.
-      seconds: the time of this call.
-      table: the moves that override those of the network or its search.
-    """
+    """The result of exhaustive play in one seat."""
 
     exploration: exhaustive.Exploration
-    folder: pathlib.Path
-    symmetric: bool
-    decided: int
-    seconds: float
-    table: OverrideTable
+    folder: pathlib.Path  # The files of the exploration.
+    symmetric: bool  # Whether symmetric copies of a position were explored once.
+    decided: int  # Positions decided in this call; earlier calls may have decided others.
+    seconds: float  # The time of this call.
+    table: OverrideTable  # The moves that override those of the network or its search.
 
     @property
     def lost(self) -> int:
@@ -114,11 +104,6 @@ def prove_seat(
         repaired, and the override table of earlier calls is not used.
       watch: consumes the steps of each exploration and returns the last one.
       notify: called after each round with its result and the next override table.
-
-    Raises:
-      CheckpointError: if another program explores the same player.
-      ValueError: if an argument is out of range, a file cannot be read, the search is random, or
-        there is no folder.
     """
     checked("player", player, Player)
     seat = checked("seat", seat, Seat)
@@ -173,7 +158,6 @@ class _Games(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The start of the names of all files and folders of these games."""
         return self.path.name.removesuffix(TABLE_SUFFIX)
 
     def explore(self, table: OverrideTable, most: int | None, is_last: bool) -> SeatProof:
@@ -229,7 +213,10 @@ class _Games(NamedTuple):
         starts: list[Line] = []
         for generation in range(_GENERATIONS):
             if analyze is None or generation % _PATIENCE == 0:
-                decide = make_decide(self._searcher(table.rounds + generation // _PATIENCE))
+                # A longer search finds better moves.
+                longer = 2 ** (table.rounds + generation // _PATIENCE)
+                simulations = min(max(16 * self.simulations, _SHORTEST) * longer, _LONGEST)
+                decide = make_decide(make_agent(self.player, simulations))
                 analyze = make_analyze(game, decide, table)
             table, starts = repair_games(game, table, lost, self.seat, analyze, proof.symmetric)
             save_table(self.path, table)
@@ -244,8 +231,3 @@ class _Games(NamedTuple):
             if not lost:
                 break
         return Repaired(table, starts)
-
-    def _searcher(self, doublings: int) -> Agent:
-        """Returns the player with a longer search, for better moves."""
-        shortest = max(16 * self.simulations, _SHORTEST)
-        return make_agent(self.player, min(shortest * 2**doublings, _LONGEST))

@@ -38,50 +38,27 @@ SLICE = 8192  # Positions in one call of a network or a search.
 
 @dataclasses.dataclass(frozen=True)
 class VerifiedSearch:
-    """A search that was verified with the network.
-
-    Attributes:
-      algorithm: the name of the algorithm.
-      num_simulations: simulations of each search.
-      blunders: positions where the move of the search worsens the outcome.
-    """
+    """A search that was verified with the network."""
 
     algorithm: str
     num_simulations: int
-    blunders: int
+    blunders: int  # Positions where the move of the search worsens the outcome.
 
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """The result of verifying a network in every reachable position.
-
-    Attributes:
-      game: the name of the game.
-      decision_states: number of verified positions, those in which the game is not over.
-      blunders: positions where the move of the network alone, without search, worsens the outcome.
-      searches: the same for the network with each search.
-      losing_lines_first: games that the network alone loses as first player, over all replies, from
-        positions that perfect play would not lose.
-      losing_lines_second: the same as second player.
-      value_sign_errors: won or lost positions whose value is 0 or NaN, or has the wrong sign.
-      iterations: training iterations.
-      moves: self-play moves.
-      seconds: run time until the proof, including all sessions of a run.
-      seed: the seed of the run.
-      versions: versions of azjax, Python and the packages that the result depends on.
-      device: the number and kind of devices.
-    """
+    """The result of verifying a network in every reachable position."""
 
     game: str
-    decision_states: int
-    blunders: int
-    searches: tuple[VerifiedSearch, ...]
-    losing_lines_first: int
+    decision_states: int  # Verified positions, those in which the game is not over.
+    blunders: int  # Positions where the move of the network alone worsens the outcome.
+    searches: tuple[VerifiedSearch, ...]  # The network with each search.
+    losing_lines_first: int  # Of the network alone; see `verify.count_losing_lines`.
     losing_lines_second: int
-    value_sign_errors: int
+    value_sign_errors: int  # Won or lost positions whose value has the wrong sign, or is 0 or NaN.
     iterations: int
-    moves: int
-    seconds: float
+    moves: int  # Of self-play.
+    seconds: float  # Until the proof, including all sessions of a run.
     seed: int
     versions: dict[str, str]
     device: str
@@ -118,11 +95,7 @@ _ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
 
 
 def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-    """Returns the title and the rows that show a certificate, which is given as JSON.
-
-    Raises:
-      KeyError, TypeError: if the content is not a certificate.
-    """
+    """Returns the title and the rows that show a certificate, which is given as JSON."""
     title = "Not proved: this player can be beaten"
     if content["unbeatable"]:
         title = "Unbeatable: no losing line as first or second player"
@@ -179,11 +152,8 @@ def searches_to_verify(
 ) -> tuple[Algorithm, ...]:
     """Returns the searches to verify: PUCT, Gumbel, and the search of training with its settings.
 
-    Random searches are left out, since nothing can be proved about them.
-
-    Args:
-      search: the search of training.
-      num_simulations: of each search; None: 32 for PUCT and Gumbel, and its own for another one.
+    Random searches are left out, since nothing can be proved about them. By default PUCT and Gumbel
+    have 32 simulations, and another search its own number.
     """
     kinds = {kind.algorithm: kind for kind in (PUCT(), Gumbel(), search)}
 
@@ -216,17 +186,9 @@ def make_certifier(
     """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
     It verifies a network, given in its inference form, in every decision state, alone and with each
-    search. The first call compiles. `started` is the `time.monotonic()` from which seconds count.
-
-    Args:
-      parts: the components of training.
-      solution: the solution of the game.
-      searches: the searches to verify; by default those of `searches_to_verify`.
-      notify: called with the name of a player, such as `network alone`, and its number of verified
-        states.
-
-    Raises:
-      ValueError: if the trees of a search do not fit in memory.
+    search; by default those of `searches_to_verify`. The first call compiles. `started` is the
+    `time.monotonic()` from which seconds count. `notify` is called with the name of a player, such
+    as `network alone`, and its number of verified states.
     """
     searches = searches_to_verify(parts.search) if searches is None else tuple(searches)
     size = min(len(solution.decisions), SLICE)
@@ -304,9 +266,6 @@ def verify(
       notify: called with the name of a player, such as `network alone`, and its number of verified
         states.
       started: the `time.monotonic()` from which seconds count; now, by default.
-
-    Raises:
-      ValueError: if the game has too many positions to enumerate, or trees do not fit in memory.
     """
     checked("player", player, Player)
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)

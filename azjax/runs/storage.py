@@ -90,10 +90,12 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
 
 
 def is_key(leaf: Any) -> bool:
+    """Whether an array, or its `ShapeDtypeStruct`, has typed keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def key_impl(leaf: Any) -> str:
+    """Returns the implementation of typed keys, such as `threefry2x32`."""
     return str(jax.random.key_impl(jnp.empty((), leaf.dtype)))
 
 

@@ -180,10 +180,6 @@ def test_what_cannot_be_explored_is_refused(tmp_path):
         return lambda: explore_all(**given)
 
     assert_refused(
-        (explore(seat=2), "seat is 2: use 0 for the first player or 1"),
-        (explore(most=15), "most is 15: use 16 or more, one position for each sample, or None"),
-        (explore(part_size=0), "part_size is 0: use 1 or more"),
-        (explore(starts=()), "starts is empty: give one line or more, such as ()"),
         (explore(starts=((), (2, 2, 0))), "nim is over after the actions [2, 2, 0]: leave this"),
         (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),
         (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),

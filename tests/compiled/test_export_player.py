@@ -6,12 +6,10 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import azjax as az
-from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.overrides import oriented_overrides
 from azjax.runs import export as exports
@@ -65,28 +63,13 @@ def test_a_file_plays_the_overrides(states, tmp_path):
     assert weights[-1].max() == 1 > weights[:-1].max()
 
 
-@pytest.mark.compiles(1)
-def test_a_player_whose_code_needs_a_batch_size_says_so(tmp_path):
-    player, path = make_player(), tmp_path / FILE
-
-    def infer(folded, planes):
-        return jnp.zeros((len(planes), 9)), jnp.zeros(len(planes))
-
-    network = player.parts.network._replace(infer=infer)
-    player = dataclasses.replace(player, parts=player.parts._replace(network=network))
-    with pytest.raises(ValueError, match="variable number of positions, .*: choose a batch size"):
-        az.export(player, path)
-    assert not path.exists()
-    exported = read(az.export(player, path, batch_size=2))
-    assert exported.call(name_leaves(init_batch(player.game, 2)))[0].shape == (2, 9)
-
-
 @pytest.mark.parametrize("name", ["mlp", "quantized"])
 @pytest.mark.compiles(2)
 def test_an_onnx_file_computes_the_network(name, some_states, tmp_path):
     assert_onnx(name, some_states, tmp_path)
 
 
+@pytest.mark.compiles(1)
 def test_refusals(tmp_path, monkeypatch):
     """Before a player is loaded."""
     check = exports.check_export

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import guard
-from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.networks.quantized import make_quantized
 from azjax.players import network_agent
@@ -151,21 +150,6 @@ def test_its_rules_and_moves_are_those_of_azjax(program, case):
     np.testing.assert_array_equal(won, reward == 1)
     np.testing.assert_array_equal(drawn, after.over & (reward == 0))
     np.testing.assert_array_equal(found[~after.over], keys_of(board, after)[~after.over])
-
-
-def test_other_weights_and_overrides_are_noticed(program, small, tmp_path):
-    case, counts = small
-    params = jax.tree.map(np.copy, case.integers["params"])
-    params["Dense_1"]["kernel"][0, 0] ^= 1
-    weight = Case(tmp_path / "weight.npz", case.game, True, {"params": params}, case.overrides)
-    [first] = read(program, case).choose(read(program, case).board.bottom[None])
-    start = random_overrides(case.game, jax.device_get(init_batch(case.game, 1)), 1)
-    start = start._replace(actions=np.array([1 - min(first, 3 - first)], np.uint8))
-    move = Case(tmp_path / "move.npz", case.game, True, case.integers, start)
-    results = [program.explore(read(program, each), 0, 1000) for each in (case, weight, move)]
-    assert len({digest for _, _, digest in results}) == 3
-    (decisions, ends, _), _, (others, changed, _) = results
-    assert (decisions, ends.tolist()) == counts != (others, changed.tolist())
 
 
 def run(program, monkeypatch, *arguments):

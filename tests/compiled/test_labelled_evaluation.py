@@ -22,7 +22,7 @@ from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
-from refusals import assert_refused, check_program
+from refusals import check_program
 from run_directories import make_run
 from small import conv
 
@@ -79,12 +79,6 @@ def test_training_evaluates_the_averaged_network_without_search(answers):
     }
 
 
-def test_a_game_without_labelled_positions_is_refused():
-    parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
-    said = "tic_tac_toe has no labelled positions"
-    assert_refused((lambda: LabelledEvaluation(parts, 1), said))
-
-
 def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatch):
     evaluation = LabelledEvaluation(PARTS, 1)
     evaluation.every = 4
@@ -101,28 +95,6 @@ def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatc
     assert [i for i in range(1, 12) if is_evaluated(i)] == [1, 4, 8, 11]
     monkeypatch.setattr(loops.processes, "in_first", lambda action: None)
     assert not is_evaluated(4)
-
-
-def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play():
-    """The positions that self-play evaluates per device in the same iterations are the measure."""
-    for number, plies, simulations, devices in [
-        (16, 4, 4, 2),
-        (1024, 16, 32, 1),
-        (4096, 64, 100, 2),
-    ]:
-        selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
-        search = dataclasses.replace(PARTS.search, num_simulations=simulations)
-        every = LabelledEvaluation(PARTS._replace(selfplay=selfplay, search=search), devices).every
-        most = 0.02 * number * plies * (simulations + 1) / devices
-        assert len(POSITIONS.outcomes) <= most * every
-        assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
-
-
-def test_the_file_names_its_source():
-    with np.load(connect_four.POSITIONS) as file:
-        said = str(file["source"])
-    assert said.startswith("python -m experiments.label --seed 0, with bitbully ")
-    assert connect_four.POSITIONS.stat().st_size < 200_000
 
 
 # A trained player.

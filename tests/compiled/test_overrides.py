@@ -231,5 +231,3 @@ def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, tmp_path):
 
     said = f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"
     assert_refused(*((lambda content=content: read(content), said) for content in contents))
-    said = "the override table has no positions: play without it"
-    assert_refused((lambda: table_lookup(tic_tac_toe, empty), said))

@@ -13,7 +13,6 @@ from azjax.cli import players
 from azjax.games.base import init_batch
 from azjax.players.overrides import Overrides
 from azjax.runs import pretrained
-from azjax.runs.loading import is_pretrained
 from integers import make_case, observe
 from refusals import assert_refused
 from run_directories import make_run
@@ -88,17 +87,6 @@ def test_damaged_files_are_one_sentence_and_no_matter_of_runs(folder, tmp_path):
     with guard.sharing():
         assert azjax.load(run_dir).iteration == 0
     assert players.parse(f"network@{run_dir}").name == "network"
-
-
-def test_a_folder_of_the_same_name_is_preferred(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert is_pretrained("connect_four")
-    (tmp_path / "connect_four").mkdir()
-    assert not is_pretrained("connect_four")
-    with pytest.raises(azjax.runs.CheckpointError):
-        azjax.load("connect_four")
-    said = "use ...connect_four...; did you mean connect_four?"
-    assert_refused((lambda: pretrained.load_pretrained("conect_four"), said))
 
 
 def test_all_players_together_are_small_and_match_their_digests():

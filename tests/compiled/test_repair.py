@@ -7,7 +7,6 @@ import pytest
 from azjax.exact import exhaustive
 from azjax.exact.overrides import OverrideTable, empty_table
 from azjax.exact.repair import make_analyze, make_symmetric, repair_games
-from azjax.games.base import init_batch
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
 from bad_players import explore_all, replay, small_batches
@@ -97,58 +96,6 @@ def test_a_player_is_repaired_until_no_game_is_lost(
     assert (solution.action_values[rows][table.refuted] == -1).all()
     every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
     assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
-
-
-def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, exact_search):
-    """X plays 0 and 1, which still draw, and 5, which loses; O plays 4, 2 and 6."""
-    table, starts = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 5, 6)])
-    assert table.actions.tolist() == [6] and starts == [(0, 4, 1, 2)]
-    assert np.flatnonzero(table.states.board[0]).tolist() == [0, 1, 2, 4]
-    assert np.flatnonzero(table.refuted[0]).tolist() == [5]
-    [row] = place(table.states)
-    assert solution.values[row] == 0 > solution.action_values[row, 5]
-    # New moves replace old ones.
-    other = table._replace(actions=np.array([3], np.int32))
-    new, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 3, 6)], other)
-    assert new.actions.tolist() == [6] and np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
-
-
-def test_if_every_move_is_refuted_the_previous_one_is(tic_tac_toe, blind_search):
-    """X has to block O at 8; then O takes 6 and wins at 2 or at 3."""
-    forced, lost = (1, 0, 7, 4), (1, 0, 7, 4, 8, 6)
-    games = [(*lost, 2, 3), (*lost, 3, 2), (*lost, 5, 2)]
-    refuted = {}
-    for count, starts in ((2, [lost]), (3, [forced])):
-        made = repair_once(tic_tac_toe, blind_search, games[:count])
-        assert made.starts == starts
-        stones = np.abs(made.table.states.board).sum(axis=1)
-        refuted[count] = {
-            int(stone): np.flatnonzero(row).tolist()
-            for stone, row in zip(stones, made.table.refuted, strict=True)
-        }
-    assert refuted == {2: {6: [2, 3]}, 3: {4: [8], 6: [2, 3, 5]}}
-    # Refuted moves of a position hold for other games that reach it.
-    again = repair_once(tic_tac_toe, blind_search, [(7, 0, 1, 4, 8, 6, 2, 3)], made.table)
-    assert again.starts == [(7, 0, 1, 4)]
-    # A game that is lost from its start cannot be repaired.
-    start = jax.device_get(init_batch(tic_tac_toe, 1))
-    table = OverrideTable(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
-    assert repair_once(tic_tac_toe, blind_search, [(0, 4, 1, 2, 5, 6)], table).starts == []
-
-
-def test_a_position_is_searched_once(tic_tac_toe, blind_search):
-    searched = []
-
-    def decide(states):
-        searched.append(states.board.tolist())
-        return blind_search(states)
-
-    analyze = make_analyze(tic_tac_toe, decide, empty_table(tic_tac_toe))
-    states = replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
-    found = analyze(states)
-    assert [found.index(analysis) for analysis in found] == [0, 1, 2, 2, 4]
-    assert analyze(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
-    assert searched == [states.board[[0, 1, 3, 4]].tolist()]
 
 
 CORRECTIONS = [  # Moves tried, values of 8 and of the others by stones, stones at the repair, move.

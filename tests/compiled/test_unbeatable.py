@@ -160,18 +160,6 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
         assert not text or f"UNBEATABLE moving {seat}: no game is lost" in text
 
 
-@pytest.mark.parametrize(
-    ("seat", "is_equivariant", "is_optimal"), [("first", False, False), ("second", True, True)]
-)
-def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal):
-    moves = choose(1, is_equivariant, is_optimal)
-    answer = examine(make_player(moves, symmetric=is_equivariant), seat=seat, with_text=True)
-    assert answer[1]["up_to_symmetry"] == is_equivariant and answer[1]["unbeatable"] == is_optimal
-    assert_counts(
-        answer, moves, seat, same=rules.least_image if is_equivariant else lambda position: position
-    )
-
-
 def pile_moves(is_optimal):
     """With five stones the first player wins: it takes one, and two of four or three."""
     moves, layer = {}, {misere_pile_rules.start()}

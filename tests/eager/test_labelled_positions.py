@@ -7,7 +7,7 @@ import pytest
 from azjax.games import connect_four
 from azjax.games.base import ILLEGAL, Positions
 from azjax.players.statistics import mean_proportion, proportion
-from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, rates
 from reference import Position
 from reference import connect_four as rules
 
@@ -130,32 +130,6 @@ def test_errors_are_counted_by_class(positions):
     found = count(few, scores, values)
     np.testing.assert_array_equal(np.stack(found), expected)
     assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 6
-
-
-def test_a_perfect_policy_has_no_errors_and_an_inverted_one_has_all(positions):
-    truth, scores = best(positions)[:, 0], positions.outcomes.astype(np.float32)
-    perfect = count(positions, scores, 0.1 * truth)
-    assert perfect.errors.sum() == perfect.sign_errors.sum() == 0
-    worst = count(positions, -scores, -truth)
-    assert (worst.sign_errors == worst.decided).all()
-    assert (worst.decisive_errors == worst.decisive).all()
-    losing = (positions.outcomes != ILLEGAL) & (positions.outcomes < best(positions))
-    assert worst.errors.sum() == losing.any(axis=1).sum()
-    legal = positions.outcomes != ILLEGAL
-    lowest = positions.outcomes[np.arange(len(legal)), legal.argmax(axis=1)]
-    for score in (np.nan, -np.inf):  # The lowest legal move is chosen, as in the proof.
-        counts = count(positions, np.where(legal, score, 1.0).astype(np.float32), truth * np.nan)
-        assert counts.errors.sum() == (lowest < truth).sum()
-        assert (counts.sign_errors == counts.decided).all()
-
-
-def test_random_moves_have_the_expected_errors(positions):
-    expected = random_errors(positions)
-    assert {name: round(100 * share, 1) for name, share in expected.items()} == RANDOM
-    scores = np.random.default_rng(2).normal(size=positions.outcomes.shape)
-    found = rates(positions, count(positions, scores, scores[:, 0])).errors
-    for name, share in expected.items():
-        assert abs(found[name].estimate - share) < 0.06  # Four standard deviations of 1,000.
 
 
 def test_rates_are_shares_with_intervals():

@@ -5,29 +5,11 @@ import dataclasses
 import pytest
 
 import dots
-from azjax import games, training
+from azjax import games
 from azjax._settings import list_changes
 from azjax.runs import presets
-from azjax.runs.config import Config, count_devices, fit_devices, make_parts
+from azjax.runs.config import Config, count_devices
 from azjax.search import PUCT
-
-SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Faster to build.
-
-
-@pytest.mark.parametrize("name", presets.PRESETS)
-def test_every_preset_can_be_trained_on_every_number_of_devices(name):
-    config = dataclasses.replace(presets.get(name), game="tic_tac_toe")
-    for number in (1, 2, 3, 7, 8, 16, 100):
-        fitted = fit_devices(config, number)
-        training.check_parts(make_parts(fitted), number)
-        changes = {name: (old, new) for name, old, new in list_changes(config, fitted)}
-        assert not (changes and config.replay.shards % number == 0)
-        for setting, (old, new) in changes.items():
-            assert new == number if setting == "replay.shards" else old < new < old + number
-    game = SMALL.get(name, "tic_tac_toe")
-    for config in (presets.get(name), presets.smoke(presets.get(name))):
-        parts = make_parts(dataclasses.replace(config, game=game))
-        training.check_parts(parts, config.replay.shards)
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)

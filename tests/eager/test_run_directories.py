@@ -14,8 +14,7 @@ import pytest
 
 import azjax
 from azjax import runs
-from azjax._files import replacing
-from azjax.runs import directory, lock, presets
+from azjax.runs import lock, presets
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
 
@@ -60,33 +59,6 @@ def test_programs_that_start_together_get_different_numbers(tmp_path):
     assert len([*prefix.parent.iterdir()]) == 10  # No temporary folder is left.
 
 
-def test_of_programs_that_start_in_one_directory_one_gets_it(path, tmp_path):
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        starts = [pool.submit(runs.create_run, path, CONFIG) for _ in range(8)]
-    errors = [str(error) for start in starts if (error := start.exception())]
-    assert len(errors) == 7 and all("run exists already: " in error for error in errors)
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_two_programs_can_write_one_file(tmp_path):
-    path = tmp_path / "report.html"
-    with replacing(path) as first, replacing(path) as second:
-        for temporary in (first, second):
-            temporary.write_text(temporary.name)
-    assert path.read_text() == first.name != second.name
-    assert [*tmp_path.iterdir()] == [path]
-
-
-def test_an_incomplete_directory_is_deleted(path, tmp_path, monkeypatch):
-    def fail(old, new):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(directory.os, "rename", fail)
-    with pytest.raises(CheckpointError, match="run cannot be created .No space left on device.: "):
-        runs.create_run(path, CONFIG)
-    assert not any(tmp_path.iterdir())
-
-
 def test_check_free_leaves_no_folders(path, tmp_path):
     for name in ("run", "some/deep/run"):
         runs.check_free(tmp_path / name)
@@ -96,14 +68,6 @@ def test_check_free_leaves_no_folders(path, tmp_path):
 
 
 # Settings.
-
-
-def test_every_configuration_is_restored(tmp_path):
-    for name in presets.PRESETS:
-        for config in (presets.get(name), presets.smoke(presets.get(name))):
-            runs.create_run(tmp_path / "run", config)
-            assert runs.read_config(tmp_path / "run") == config
-            shutil.rmtree(tmp_path / "run")
 
 
 WRONG = [
@@ -203,19 +167,6 @@ def test_only_the_own_lock_is_deleted(path, tmp_path):
         (tmp_path / lock.NAME).unlink()
         (tmp_path / lock.NAME).write_text("another's")
     assert (tmp_path / lock.NAME).read_text() == "another's"
-
-
-def test_does_not_lock_a_file_that_its_holder_deletes(tmp_path, monkeypatch):
-    flock = fcntl.flock
-
-    def released(file, operation):
-        (tmp_path / lock.NAME).unlink()
-        flock(file, operation)
-
-    monkeypatch.setattr(fcntl, "flock", released)
-    with pytest.raises(CheckpointError, match="has just ended: start again"):
-        hold(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_or_a_system_without_locks_is_reported(tmp_path, monkeypatch):

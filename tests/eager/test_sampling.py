@@ -44,20 +44,6 @@ def test_positions_are_drawn_in_proportion_to_their_games(most, part_size):
         assert (abs(half - rows["games"][:150].sum()) < between * (1 + 1e-9)).all()
 
 
-def test_a_sample_of_a_sample_represents_the_games_of_its_group():
-    """Each group draws from its own earlier sample."""
-    rows = np.concatenate([rows_of(40, seed) for seed in range(GROUPS)])
-    rows["group"] = np.repeat(np.arange(1, 1 + GROUPS), 40)
-    rows["images"] = np.arange(len(rows), dtype=np.uint32)[:, None].view(np.uint8)[:, None]
-    for part_size in (1000, 33):
-        drawn, games = draw_all(rows, 80, 3, part_size)
-        of_group = rows["games"].reshape(GROUPS, 40).sum(axis=1)
-        np.testing.assert_allclose(games.sum(axis=1), of_group)
-        own = np.kron(np.eye(GROUPS), np.ones(40))
-        assert not (games * (1 - own)).any() and len(drawn) <= 80
-        assert (abs(games - rows["games"]) * own < of_group[:, None] / 5 * (1 + 1e-9)).all()
-
-
 def test_samples_are_unbiased_and_differ():
     """On average each position represents the games that lead to it."""
     rows = rows_of(50)
@@ -100,17 +86,3 @@ def test_the_interval_holds_as_often_as_it_says():
         share = ends_of([[0, 0, 0], *games]).share(2)
         held.append(share.low <= 0.3 <= share.high)
     assert abs(np.mean(held) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 1000)
-
-
-def test_shares_stay_between_none_and_all():
-    games = np.zeros((1 + GROUPS, 3))
-    assert ends_of(games).share(2) == (0, 0, 0)
-    games[1:, 0], games[1, :] = 100, (0, 0, 100)
-    assert ends_of(games).share(2).low == 0 and ends_of(games).share(0).high == 1
-
-
-def test_ends_of_several_parts_add_up():
-    one = sampling.Ends(2, np.array([1, 2, 3]), np.full((1 + GROUPS, 3), 1.0))
-    both = one + (3, np.array([4, 0, 1]), np.full((1 + GROUPS, 3), 0.5))
-    assert (both.decisions, both.moves.tolist()) == (5, [5, 2, 4])
-    assert (both.games == 1.5).all()
