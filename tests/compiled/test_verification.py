@@ -20,8 +20,6 @@ from azjax.search import PUCT, Gumbel
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from integers import random_like
-from reference import Position, minimax
-from reference import tic_tac_toe as rules
 from tables import bench
 
 CONFIG = dataclasses.replace(
@@ -85,27 +83,6 @@ def test_searches_are_verified_with_their_settings_and_without_noise(certifier, 
     ):
         assert search.blunders == (~optimal[np.arange(4520), actions]).sum()
         assert search.num_simulations == 6
-
-
-def test_the_network_is_verified_alone(certifier, solution):
-    """Against the rules; all counts of this table differ."""
-    states, found = solution.decision_states, certifier.certificate
-    logits, values = bench("tic_tac_toe").evaluate(certifier.table, None, states)
-    legal, truth = solution.legal[solution.decisions], solution.values[solution.decisions]
-    actions = np.where(legal, logits, -np.inf).argmax(axis=1)
-    blunders = ~solution.optimal[solution.decisions, actions]
-    assert (found.decision_states, found.blunders) == (4520, blunders.sum())
-    assert found.value_sign_errors == (values * truth <= 0)[truth != 0].sum()
-    policy = dict(zip(positions_of(states), actions.tolist(), strict=True))
-    lines = [minimax.losing_lines(rules, rules.start(), seat, policy) for seat in (0, 1)]
-    assert [found.losing_lines_first, found.losing_lines_second] == lines
-    assert 0 < lines[0] != lines[1] > 0
-    assert (found.iterations, found.seed) == (11, 5)
-
-
-def positions_of(states):
-    fields = (np.asarray(leaf).tolist() for leaf in (states.board, states.player, states.over))
-    return [Position(tuple(b), p, o) for b, p, o in zip(*fields, strict=True)]
 
 
 # In training.

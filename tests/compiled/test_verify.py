@@ -155,12 +155,3 @@ def test_the_count_of_losing_lines_is_capped(monkeypatch):
         monkeypatch.setattr("azjax.proof.verify._MOST_LINES", cap)
         lines = count_losing_lines(chain(5, 3, 0), jnp.zeros(5, jnp.int32))
         assert lines.tolist() == [expected, 0]
-
-
-@pytest.mark.parametrize("score", [np.nan, -np.inf, -5.0])
-def test_a_policy_without_preferences_still_plays_legal_moves(check, solution, score):
-    """Illegal actions have the highest scores here; the lowest legal one is chosen."""
-    legal, truth = solution.legal[solution.decisions], solution.values[solution.decisions]
-    verdict = check(np.where(legal, score, 5.0).astype(np.float32), truth * np.nan)
-    np.testing.assert_array_equal(verdict.actions, legal.argmax(axis=1))
-    assert verdict.value_sign_errors == (truth != 0).sum()

@@ -12,19 +12,6 @@ from reference import Position
 from reference import connect_four as rules
 
 ENDGAMES, LEFT = 24, 7  # Empty cells of an endgame, at most.
-PHASES = {"begin": (0, 14), "middle": (15, 28), "end": (29, 41)}
-LENGTHS = {"easy": (1, 14), "medium": (15, 28), "hard": (29, 42)}
-# Expected errors of random moves, in %.
-RANDOM = {
-    "begin-easy": 32.6,
-    "begin-medium": 26.1,
-    "begin-hard": 46.4,
-    "middle-easy": 33.5,
-    "middle-medium": 33.2,
-    "end-easy": 27.2,
-    "decisive": 83.3,
-    "mean": 33.2,
-}
 
 
 @pytest.fixture(scope="module")
@@ -45,24 +32,6 @@ def stones(positions):
 
 def best(positions):
     return positions.outcomes.max(axis=1, keepdims=True)
-
-
-def test_positions_fit_their_classes(positions, plies):
-    """With perfect play the winner wins as soon, and the loser loses as late, as possible."""
-    sooner = np.where(positions.outcomes == 1, -1, 1) * plies.astype(int)
-    kept = np.where(positions.outcomes == best(positions), sooner, -99)
-    length = np.abs(kept.max(axis=1))
-    assert positions.apart == ("decisive",) and {*positions.classes, MEAN} == {*RANDOM}
-    for k, name in enumerate(positions.classes):
-        rows = positions.class_of == k
-        assert rows.sum() == 1000
-        if name == "decisive":
-            assert ((positions.outcomes == best(positions)).sum(axis=1) == 1)[rows].all()
-            continue
-        phase, difficulty = name.split("-")
-        ranges = (stones(positions), PHASES[phase]), (length, LENGTHS[difficulty])
-        for numbers, (low, high) in ranges:
-            assert low <= numbers[rows].min() and numbers[rows].max() <= high
 
 
 def test_positions_differ_and_labels_agree(positions, plies):
@@ -145,18 +114,3 @@ def test_rates_are_shares_with_intervals():
         MEAN: mean_proportion([1], [2]),
     }
     assert found.sign_errors == {"c": proportion(0, 1)}  # No mean without positions.
-
-
-def test_slices_give_the_same_results():
-    for number in (1, 500, 1203):
-        sizes, done = [], []
-
-        def policy(states, sizes=sizes):
-            sizes.append(len(states))
-            return states[:, None] * np.arange(3), -states
-
-        states = np.arange(number)
-        scores, values = in_slices(policy, done.append)(states)
-        np.testing.assert_array_equal(scores, states[:, None] * np.arange(3))
-        np.testing.assert_array_equal(values, -states)
-        assert {*sizes} == {500} and done[-1] == number and len(done) == -(-number // 500)
