@@ -2,20 +2,22 @@
 
 import dataclasses
 import json
+import types
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import azjax
 from azjax import training
 from azjax.cli import custom, verify
-from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
 from azjax.proof.labelled import count_errors, random_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
+from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing

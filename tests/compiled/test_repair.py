@@ -4,11 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from azjax.exact import exhaustive
 from azjax.exact.overrides import OverrideTable, empty_table
 from azjax.exact.repair import make_analyze, make_symmetric, repair_games
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
-from bad_players import replay, small_batches
+from bad_players import explore_all, replay, small_batches
 
 
 @pytest.fixture(autouse=True)
@@ -21,11 +22,36 @@ def rows_of(states, rows):
     return jax.tree.map(lambda leaf: leaf[rows], states)
 
 
-def blind_search(states):
-    """Values every move at 0 and chooses the first."""
-    legal = states.board == 0
-    nothing = np.zeros(legal.shape)
-    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+@pytest.fixture(scope="module")
+def place(solution):
+    """`states -> rows` of the solution."""
+    rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
+    return lambda states: np.array([rows[board.tobytes()] for board in states.board], int)
+
+
+@pytest.fixture(scope="module")
+def exact_search(solution, place):
+    """A search that finds the exact value of every move."""
+
+    def search(states):
+        rows = place(states)
+        values, legal = solution.action_values[rows], solution.legal[rows]
+        q_values = np.where(legal, values, 0.0)
+        return Decision(values.argmax(axis=1), legal, q_values=q_values, visit_counts=legal)
+
+    return search
+
+
+@pytest.fixture(scope="module")
+def blind_search(solution, place):
+    """A search that values every move at 0 and chooses the first."""
+
+    def search(states):
+        legal = solution.legal[place(states)]
+        nothing = np.zeros(legal.shape)
+        return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+
+    return search
 
 
 def repair_once(game, decide, games, table=None):
@@ -102,7 +128,7 @@ def test_lost_games_correct_expected_values(tic_tac_toe, tried, eight, rest, sta
     assert table.actions[row] == action
 
 
-def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe):
+def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
     """Updates do not change the given table."""
     states = replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
@@ -121,7 +147,7 @@ def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe):
     assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2] and analyze(states)[0].refuted[5]
 
 
-def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe):
+def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_search):
     """And symmetry violations are repaired in all copies."""
     table = empty_table(tic_tac_toe)
     analyze = make_analyze(tic_tac_toe, blind_search, table)
