@@ -111,7 +111,6 @@ class Run:
           show: called with the certificate after it is written.
           progress: makes a context manager that shows the progress of the report; see `Report`.
           announce: called with sentences on what takes a while after the last iteration.
-
         """
         verification, path = self.verification, self.run_dir / "metrics.jsonl"
         verifies_all = verification is None or verification.every == 1
@@ -175,7 +174,6 @@ def train(
       FloatingPointError: if a metric is NaN or infinite.
       KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
         the iteration is finished and saved first.
-
     """
     check_callbacks(callbacks)
     config, whole = _choose_settings(what, seed, plan, resume)
