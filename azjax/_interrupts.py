@@ -80,11 +80,12 @@ def _end() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     for descriptor in now.outputs:
         os.dup2(null, descriptor)  # A spinner of the main thread may hide the cursor after this.
-    with contextlib.suppress(OSError):  # The reader may be closed.
-        if os.environ.get("TERM") not in ("dumb", "unknown"):
-            for descriptor in filter(os.isatty, outputs):
-                os.write(descriptor, _SHOW_CURSOR)
-        os.write(outputs[1], sentence.encode(errors="backslashreplace"))
+    said = [(outputs[1], sentence.encode(errors="backslashreplace"))]
+    if os.environ.get("TERM") not in ("dumb", "unknown"):
+        said = [(descriptor, _SHOW_CURSOR) for descriptor in filter(os.isatty, outputs)] + said
+    for descriptor, text in said:
+        with contextlib.suppress(OSError):  # The reader may be closed.
+            os.write(descriptor, text)
     os._exit(130)
 
 

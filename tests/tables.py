@@ -166,11 +166,6 @@ def pile_states():
     return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
 
 
-def all_boards(cells):
-    """Every way to fill some cells with 1, -1 or 0."""
-    return np.indices((3,) * cells).reshape(cells, -1).T - 1
-
-
 def repeat(*boards):
     """Positions of tic-tac-toe, repeated to a batch."""
     states = [jax.device_get(from_board(board)) for board in boards]

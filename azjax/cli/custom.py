@@ -263,13 +263,25 @@ def _find(place: str) -> pathlib.Path:
     return path
 
 
+_NEIGHBORS: dict[str, str] = {}  # The folder of each module that a custom file has imported.
+
+
 def _import(path: pathlib.Path) -> Any:
+    """Imports a file; files next to it may have the names of files next to another one."""
     folder = str(path.parent)
+    for other in [other for other, place in _NEIGHBORS.items() if place != folder]:
+        del _NEIGHBORS[other]
+        sys.modules.pop(other, None)
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     importlib.invalidate_caches()  # The files next to it may be new.
     name = f"azjax_custom_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # Dataclasses look up their module there.
+    before = {*sys.modules}
     spec.loader.exec_module(module)
+    for new in sys.modules.keys() - before:
+        file = getattr(sys.modules[new], "__file__", None) or ""
+        if file.startswith(f"{folder}/") and "site-packages" not in file:
+            _NEIGHBORS[new] = folder
     return module

@@ -13,11 +13,13 @@ import jax
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
+from azjax._commands import write_note
 from azjax.cli import custom, relay
 from azjax.cli.options import Options
 from azjax.runs.config import count_devices
 
 _HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
+_WAITS = 10  # Seconds without the other processes until a note is printed.
 _LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
 _FAILS = 5  # The same for a process that failed: the others may wait for it.
 
@@ -45,6 +47,7 @@ def join() -> None:
     """Makes this process one of several, before JAX creates its devices; see `relay.VARIABLES`."""
     jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
+    waiting = threading.Timer(_WAITS, write_note, ["waiting for the other processes to start"])
     try:
         number, index = (
             int(os.environ[name]) if name in os.environ else None
@@ -52,6 +55,8 @@ def join() -> None:
         )
         if address is not None and index == 0:
             _check_port(address)
+        waiting.daemon = True
+        waiting.start()  # JAX waits for minutes.
         # `leave` waits less than the timeout, after which JAX would abort the process.
         jax.distributed.initialize(
             address,
@@ -63,6 +68,8 @@ def join() -> None:
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"the processes cannot connect ({reason}): {relay.VARIABLES}") from error
+    finally:
+        waiting.cancel()
 
 
 def _check_port(address: str) -> None:

@@ -74,6 +74,8 @@ def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
 
 def table_lookup(game: Game, table: OverrideTable) -> Lookup:
     """Builds a lookup in which only equal states are the same position."""
+    if not len(table.actions):
+        raise ValueError("the override table has no positions: play without it")
     find, actions = make_find(game, table.states), jnp.asarray(table.actions)
 
     def lookup(states):

@@ -31,7 +31,8 @@ from azjax._commands import keep, unpicklable
 from azjax.games.display import Display
 
 State = Any  # A pytree of arrays, one type per game.
-# A batch of states -> scores `[S, A]` and values `[S]`; `choose` turns scores into moves.
+# A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
+# turns scores into moves.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 _ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.

@@ -95,6 +95,10 @@ def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
         raise ValueError(f"first, second, counts have shapes {shapes}: use [M], [M] and [M, 3]")
     if any(array.dtype.kind not in "iu" for array in arrays) or counts.min(initial=0) < 0:
         raise ValueError("first, second or counts are not natural numbers: use integers, 0 or more")
+    if len(set(names)) < len(names):
+        raise ValueError(f"names are {names}: use a different one for each player")
+    for player in first[np.equal(first, second)]:
+        raise ValueError(f"{names[player]!r} plays against itself: use two different players")
     played = np.any(counts, axis=1)
     met = sparse.coo_array((played[played], (first[played], second[played])), [len(names)] * 2)
     number, labels = sparse.csgraph.connected_components(met, directed=False)

@@ -187,7 +187,7 @@ def visit_shares(tree: Tree) -> jax.Array:
 
 
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
-    """Draws an action of one position with probability `visits ** (1 / temperature)`.
+    """Draws an action with probabilities proportional to `visits ** (1 / temperature)`.
 
     Temperature 0 means the most visited action; ties go to the lowest.
     """

@@ -19,7 +19,7 @@ import mctx
 
 from azjax._promotion import mixing
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
-from azjax.games.base import Game, State, batch_keys, check_batch
+from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import (
     Algorithm,
     Expansion,
@@ -30,7 +30,14 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.simulate import evaluate_states, expand, expand_in_tree
-from azjax.search.tree import NEVER, ROOT, UNVISITED, mask_logits
+from azjax.search.tree import NEVER, ROOT, Tree, mask_logits
+
+# The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
+_NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
+_NODES += ("children_prior_logits", "embeddings")
+_EDGES = ("children_index", "children_visits", "children_rewards", "children_discounts")
+_EDGES += ("children_values",)
+_INDICES = ("parents", "action_from_parent", "children_index")  # -1 means none.
 
 
 class MctxFns(NamedTuple):
@@ -239,16 +246,15 @@ class MctxGumbel(_Settings):
 
 
 def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
-    """Searches with the loop of `mctx.search`; results equal those of `simulate`.
+    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
-    `recurrent_fn`. mctx also expands finished games, where moves change nothing; after its
-    simulation, no action leads to such a node.
+    `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
+    removed after its simulation.
     """
     selection = algorithm.select(roots)
     if isinstance(selection, SearchResult):
         return selection
-    batch = jnp.arange(roots.value.shape[0])
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
@@ -262,11 +268,7 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
             states, numbers = tree.embeddings
             tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
             key, tree = simulate(i, (key, tree))
-            parent, action = tree.parents[:, i + 1], tree.action_from_parent[:, i + 1]
-            is_over = jnp.all(tree.children_prior_logits[batch, parent] == NEVER, axis=-1)
-            child = jnp.where(is_over & (parent > ROOT), UNVISITED, i + 1)
-            index = tree.children_index.at[batch, parent, action].set(child)
-            return key, tree.replace(children_index=index)
+            return key, _remove_below_finished(tree, i + 1)
 
         return jax.lax.fori_loop(first, last, step, carry)
 
@@ -287,3 +289,25 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
         loop_fn=loop,
     )
     return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
+
+
+def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
+    """Removes node number `node` from the trees where its parent is a finished game.
+
+    Children of a finished root stay, as in `simulate`.
+    """
+    batch = jnp.arange(tree.parents.shape[0])
+    parent = tree.parents[:, node]
+    is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
+    is_below = is_over & (parent > ROOT)
+
+    def clear(name, index):
+        def write(leaf):
+            current = leaf[batch, index]
+            empty = jnp.full_like(current, -1 if name in _INDICES else 0)
+            return leaf.at[batch, index].set(where(is_below, empty, current))
+
+        return jax.tree.map(write, getattr(tree, name))
+
+    nodes = {name: clear(name, node) for name in _NODES}
+    return tree.replace(**nodes, **{name: clear(name, parent) for name in _EDGES})

@@ -69,7 +69,7 @@ class WeightsAndBiases(Callback):
                 known = {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
         try:
             self._run = wandb.init(**known | self._settings)
-        except errors.Error as error:
+        except (errors.Error, ValueError) as error:  # Such as a mode that does not exist.
             said = str(error).partition("\n")[0].rstrip(".")
             raise ConnectionError(
                 f"Weights & Biases did not start ({said}): call `wandb login`, or resume the run "

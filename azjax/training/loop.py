@@ -6,6 +6,7 @@ saved checkpoint, `on_end` after the last iteration, and `close` in any case.
 
 import contextlib
 import dataclasses
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -77,7 +78,7 @@ _EVENTS = ("on_start", "on_iteration", "on_checkpoint", "on_end")
 
 
 def check_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Refuses callbacks that are no `Callback` or misspell an event, before anything compiles."""
+    """Refuses callbacks that the loop could not call, before anything compiles."""
     if not isinstance(callbacks, list | tuple):
         raise ValueError(f"callbacks is of type {type(callbacks).__name__}: give a list")
     for index, callback in enumerate(callbacks):
@@ -90,6 +91,14 @@ def check_callbacks(callbacks: Sequence[Callback]) -> None:
             meant = did_you_mean(method, _EVENTS) if method.startswith("on_") else ""
             if meant:
                 raise ValueError(f"{name}.{method} is not an event of the training loop{meant}")
+        for event in (*_EVENTS, "close"):
+            arguments = ["loop"] if event in _EVENTS else []
+            try:
+                inspect.signature(getattr(callback, event)).bind(*arguments)
+            except TypeError as error:
+                wanted = ", ".join(["self", *arguments])
+                said = f"{name}.{event} cannot be called: define {event}({wanted})"
+                raise ValueError(said) from error
 
 
 @dataclasses.dataclass

@@ -14,7 +14,7 @@ export const EVALUATORS = {
 };
 
 /** Returns the value under perfect play; the logits are 0 for moves that keep it, -10 for others. */
-export function exactEvaluator({ table, numActions }) {
+function exactEvaluator({ table, numActions }) {
   return (position) => {
     const row = table.find(position);
     const optimal = table.optimal(row);

@@ -85,7 +85,7 @@ function squares([rows, columns]) {
 }
 
 /**
- * The shapes of a board of Hex: a rhombus of hexagons, as `azjax/games/hexagons.py`
+ * The shapes of a board of Hex: a rhombus of hexagons, as `azjax/games/hex.py`
  * draws them, whose sides have the color of the player who connects them.
  */
 function hexagons([n]) {
