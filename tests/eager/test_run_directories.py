@@ -1,6 +1,5 @@
 """Run directories: creation, settings, and the lock."""
 
-import concurrent.futures
 import dataclasses
 import fcntl
 import functools
@@ -47,16 +46,30 @@ def test_never_touches_a_directory_that_exists(path, tmp_path):
     assert (path / "config.json").read_text() == before
 
 
-def test_programs_that_start_together_get_different_numbers(tmp_path):
+def test_a_path_that_another_program_took_meanwhile_is_not_used(tmp_path, monkeypatch):
     prefix = tmp_path / "deep" / "run"
     prefix.mkdir(parents=True)  # The name without a number is not used.
     (tmp_path / "deep" / "run-2").symlink_to("nothing")
-    create = functools.partial(runs.create_run, config=CONFIG, numbered=True)
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        made = [*pool.map(create, [prefix] * 8)]
-    assert {path.name for path in made} == {f"run-{number}" for number in (1, *range(3, 10))}
+    rename = os.rename
+
+    def create(path, numbered):
+        """Another program creates its run just before this one is moved to its path."""
+
+        def rename_second(old, new):
+            monkeypatch.setattr(os, "rename", rename)
+            made.append(runs.create_run(path, CONFIG, numbered=numbered))
+            rename(old, new)
+
+        monkeypatch.setattr(os, "rename", rename_second)
+        made.append(runs.create_run(path, CONFIG, numbered=numbered))
+
+    made = []
+    create(prefix, numbered=True)
+    with pytest.raises(CheckpointError, match="named exists already: continue that run"):
+        create(tmp_path / "deep" / "named", numbered=False)
+    assert [path.name for path in made] == ["run-1", "run-3", "named"]
     assert all(runs.read_config(path) == CONFIG for path in made)
-    assert len([*prefix.parent.iterdir()]) == 10  # No temporary folder is left.
+    assert len([*prefix.parent.iterdir()]) == 5  # No temporary folder is left.
 
 
 def test_check_free_leaves_no_folders(path, tmp_path):
