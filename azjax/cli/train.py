@@ -38,8 +38,8 @@ def _main(arguments: list[str] | None) -> int:
             custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         place = options.run_dir or pathlib.Path("runs")
-        for log in options.log:  # A missing package stops here, before anything is compiled.
-            _make_logger(log, place, options.config)
+        # A missing package stops all processes here, before anything is compiled.
+        processes.in_all(lambda: [_make_logger(log, place, options.config) for log in options.log])
         parts = custom.make_parts(options.config, options.typed)
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)

@@ -166,14 +166,15 @@ def make_learner(
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)
         average = optax.incremental_update(variables, state.average, 1 - decay)
-        average = jax.tree.map(
-            lambda mean, new: mean if jnp.issubdtype(new.dtype, jnp.inexact) else new,
-            *(average, variables),
-        )
+        average = jax.tree.map(_average_if_float, average, variables)
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
         return LearnerState(variables, average, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
+
+
+def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
+    return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
 
 
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:

@@ -68,16 +68,17 @@ def alphazero_loss(
 
 def check_losses(returned: Any) -> tuple[jax.Array, Losses]:
     """Checks that a loss returned a scalar total and a dictionary of scalar terms."""
-    pair = returned if isinstance(returned, tuple | list) and len(returned) == 2 else (None, None)
-    total, terms = cast(Any, pair)
+    total, terms = returned, None
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        total, terms = cast(Any, returned)
     if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
         raise ValueError(
             f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
             "dictionary of its terms by name, which may be empty"
         )
     for name, value in {"total": total, **terms}.items():
-        fits = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
-        fits = fits and not jnp.shape(value)
+        is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        fits = is_number and not jnp.shape(value)
         if name == "total":  # Integers have no gradient.
             fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
         if not fits:
