@@ -177,7 +177,7 @@ def make_summary(game: Game, solution: Solution) -> Callable[..., Any]:
 class Report(Callback):
     """Writes `report.html` at the end of training; a failure does not affect the run."""
 
-    path: pathlib.Path | None = None  # Of the page once it is written.
+    path: pathlib.Path | None = None  # Where the page is, once it is written.
     failed: str | None = None  # The reason if it could not be written.
 
     def __init__(

@@ -1,8 +1,8 @@
 """Hooks of mkdocs: tables of settings, and the tutorials as notebooks.
 
-A line `<!-- settings: MODULE.CLASS -->` in a page becomes a table with a row for each field:
-its name, its default, the allowed values, the presets with another value, and the docstring below
-the field.
+A line `<!-- settings: MODULE.CLASS -->` in a page becomes a table with a row for each field. A row
+has the field's name, its default, the allowed values, the presets with another value, and the
+docstring below the field.
 
 In a notebook, blocks of Python become code cells, everything else Markdown. Included files are left
 out.

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from azjax._commands import command
 from azjax._settings import check_kind, checked, did_you_mean, field_docs, find_kinds
 
-_LITERAL: Any = Literal  # Of names that only the program has.
+_LITERAL: Any = Literal  # Its arguments are known only when the program runs.
 _UNSHOWN = None, (), "", dataclasses.MISSING  # Defaults.
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from azjax._files import write_text
 
-_LARGEST = 1e300  # Larger numbers, NaN and infinities are no metrics.
+_LARGEST = 1e300  # Metrics are smaller; NaN and infinities are refused.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Encodings(Widget):
     """The network's input and output for a position."""
 
     def __init__(self, player: Player | None = None):
-        """Starts with the first position, of tic-tac-toe if there is no player."""
+        """Starts with the first position; without a player, with that of tic-tac-toe."""
         if player is not None and not has_rules(player.game):
             raise ValueError(
                 f"the browser cannot set up positions of {player.game.name}: use {', '.join(GAMES)}"

@@ -30,19 +30,6 @@ def place(solution):
 
 
 @pytest.fixture(scope="module")
-def exact_search(solution, place):
-    """A search that finds the exact value of every move."""
-
-    def search(states):
-        rows = place(states)
-        values, legal = solution.action_values[rows], solution.legal[rows]
-        q_values = np.where(legal, values, 0.0)
-        return Decision(values.argmax(axis=1), legal, q_values=q_values, visit_counts=legal)
-
-    return search
-
-
-@pytest.fixture(scope="module")
 def blind_search(solution, place):
     """A search that values every move at 0 and chooses the first."""
 

@@ -195,7 +195,7 @@ if jax.config.jax_enable_x64:  # For strict promotion, the traces above suffice.
 
     @pytest.mark.parametrize("package", USES)
     def test_every_package_works(package, tmp_path):
-        """What the other tests of this file do not call; a new package needs a function here."""
+        """Calls what the other tests here leave out; a new package needs a function of its own."""
         folders = {path.parent.name for path in pathlib.Path(azjax.__file__).parent.glob("*/*.py")}
         assert {*USES} == folders - {"cli"}  # It calls the others.
         player = azjax.load("hex:4")

@@ -35,7 +35,7 @@ def kinds(cell):
 
 
 def test_the_notebooks_run(monkeypatch):
-    """In one process, and each with names of its own.
+    """All run in one process; none sees the names of another.
 
     Stored outputs are of the same kinds; widgets show nothing without their kernel.
     """
