@@ -152,7 +152,7 @@ def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
         os.dup2(file.fileno(), 2)
     if mutation.file.startswith("azjax/") and mutation.file.endswith(".py"):
         load_again(mutation.file)
-    options = ["-x", "-q", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
     return importlib.import_module("pytest").main([*options, *mutation.tests.split()])
 
 
