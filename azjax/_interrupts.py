@@ -33,7 +33,6 @@ class _Now:
     signal: int = signal.SIGINT  # The one that stops it; its exit status is then 128 + `signal`.
     listens: bool = False  # Whether the thread waits for signals.
     started: float = dataclasses.field(default_factory=time.monotonic)  # Before heavy imports.
-    outputs: tuple[int, int] = (1, 2)  # The file descriptors of stdout and stderr.
 
 
 now = _Now()
@@ -76,9 +75,9 @@ def _watch(receiver: int) -> None:
 
 def _end() -> None:
     """Ends the process immediately, and restores the cursor of a terminal."""
-    sentence, outputs = _sentence(), [os.dup(descriptor) for descriptor in now.outputs]
+    sentence, outputs = _sentence(), [os.dup(1), os.dup(2)]
     null = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in now.outputs:
+    for descriptor in (1, 2):
         os.dup2(null, descriptor)  # A spinner of the main thread may hide the cursor after this.
     said = [(outputs[1], sentence.encode(errors="backslashreplace"))]
     if os.environ.get("TERM") not in ("dumb", "unknown"):
@@ -92,7 +91,7 @@ def _end() -> None:
 def _sentence() -> str:
     """Returns the outcome as a line, below the ^C of a terminal; empty on later calls."""
     outcome, now.outcome = now.outcome, None
-    return f"{chr(10) * os.isatty(now.outputs[1])}interrupted: {outcome}\n" if outcome else ""
+    return f"{chr(10) * os.isatty(2)}interrupted: {outcome}\n" if outcome else ""
 
 
 def print_outcome() -> None:

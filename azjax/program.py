@@ -42,6 +42,7 @@ from azjax.runs.plan import SMOKE, Plan
 from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
+from azjax.training.loggers import make_loggers
 from azjax.training.loop import Callback, Loop, check_callbacks
 
 _IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
@@ -125,7 +126,9 @@ class Run:
         if every := plan.strength_every:
             games, folder = plan.strength_games, self.run_dir / "strength"
             listed.append(Strength(self.loop.parts, every, games, self.config.seed, folder))
-        listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
+        loggers = make_loggers(plan.log, self.run_dir, dataclasses.asdict(self.config))
+        record = Sink(lambda loop: metrics.JsonLines(path, start))
+        listed += [*callbacks, *loggers, record, *displays]
         checkpoints = Checkpoints(
             self.run_dir,
             plan.checkpoint_every,
@@ -307,6 +310,8 @@ def open_run(
             _check_same(config, plan, run_dir, resume)
             config, parts, mesh = _fit(config, parts, resume, keep)
             goal = _choose_goal(plan, parts.game)
+            # A missing package stops all processes here, before anything is compiled.
+            processes.in_all(lambda: make_loggers(plan.log, pathlib.Path(), {}))
             numbered = run_dir is None
             run_dir = name_runs(config, plan) if run_dir is None else run_dir
             state, seconds = None, 0.0

@@ -5,46 +5,28 @@ import os
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
 
 import jax
 
-from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import write_note
-from azjax.cli import custom, relay
-from azjax.cli.options import Options
 from azjax.runs.config import count_devices
 
 _HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
 _WAITS = 10  # Seconds without the other processes until a note is printed.
 _LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
 _FAILS = 5  # The same for a process that failed: the others may wait for it.
-
-
-def start(options: Options, alone: bool) -> None:
-    """Joins the other processes and sets the number of CPU devices, before JAX starts.
-
-    `alone` is whether the process runs only this program, so that JAX has not started yet.
-    """
-    if options.distributed:
-        assert options.run_dir is not None  # Checked by the options.
-        named = custom.name_run(options.run_dir, options.config, options.typed)
-        interrupts.now.outputs = relay.start(str(options.run_dir), named)
-        join()
-        if not is_first():
-            interrupts.now.outcome = None
-    if alone or options.distributed:
-        config, evenly = options.config, None
-        if "replay.shards" not in options.given:
-            evenly = (config.selfplay.games, config.learner.batch_size)
-        spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
+_VARIABLES = (
+    "outside SLURM, Open MPI, Kubernetes and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT "
+    "of process 0, with a free port, JAX_NUM_PROCESSES to the number of processes, and "
+    "JAX_PROCESS_ID to 0, 1 and so on"
+)
 
 
 def join() -> None:
-    """Makes this process one of several, before JAX creates its devices; see `relay.VARIABLES`."""
+    """Makes this process one of several, before JAX creates its devices; see `_VARIABLES`."""
     jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
     waiting = threading.Timer(_WAITS, write_note, ["waiting for the other processes to start"])
@@ -67,7 +49,7 @@ def join() -> None:
         )
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
-        raise ValueError(f"the processes cannot connect ({reason}): {relay.VARIABLES}") from error
+        raise ValueError(f"the processes cannot connect ({reason}): {_VARIABLES}") from error
     finally:
         waiting.cancel()
 
@@ -88,10 +70,8 @@ def run(program: Callable[[], int]) -> int:
         status = program()
         failed = status == 2
     except processes.OtherProcessEnded as error:
-        if not error.processes:
-            time.sleep(2 * _HEARTBEAT)  # Until then, JAX names the process and aborts this one.
-        relay.end(error.processes)
-        raise
+        write_note(f"error: {error}")
+        os._exit(2)  # JAX would wait for the other process.
     except (Exception, SystemExit) as error:
         if not jax.distributed.is_initialized():
             raise

@@ -1,10 +1,11 @@
-"""Parses command lines into dataclasses of settings.
+"""Parses command lines into dataclasses of settings, with argparse.
 
 A field of a nested dataclass is the option `--section.field value`. If a section can be of several
 kinds, its tag chooses one, as in `--network.kind mlp`. A boolean is `--field` or `--no-field`. The
 docstring below a field is its help.
 """
 
+import argparse
 import dataclasses
 import enum
 import inspect
@@ -15,7 +16,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from azjax._commands import command
 from azjax._settings import check_kind, checked, did_you_mean, field_docs, find_kinds
@@ -32,28 +33,6 @@ class Place(enum.Enum):
     HIDDEN = enum.auto()  # It is not on the command line.
 
 
-class Line(NamedTuple):
-    """The words of a command line.
-
-    Attributes:
-      words: those before any option, and those after `--option=value`.
-      options: all words between an option and the next, by its name, such as `network.kind`. The
-        last of repeated options counts.
-    """
-
-    words: list[str]
-    options: dict[str, list[str]]
-
-    @property
-    def asks_for_help(self) -> bool:
-        """Whether one of the options is `--help` or `-h`."""
-        return not self.options.keys().isdisjoint({"h", "help"})
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Returns the word after an option; an option without one raises a ValueError."""
-        return _first(spell(name), self.options.get(name, [default]))
-
-
 class Setting(NamedTuple):
     """A field on the command line."""
 
@@ -64,10 +43,24 @@ class Setting(NamedTuple):
     owner: type  # The dataclass.
 
 
+class _Parser(argparse.ArgumentParser):
+    """Raises a ValueError instead of ending the program, and never abbreviates options."""
+
+    def __init__(self, prog: str, **settings: Any):
+        style = argparse.RawDescriptionHelpFormatter
+        nothing = argparse.SUPPRESS
+        super().__init__(
+            prog, formatter_class=style, argument_default=nothing, allow_abbrev=False, **settings
+        )
+
+    def error(self, message: str) -> NoReturn:
+        shown = command(*self.prog.split(), "--help")
+        raise ValueError(f"{message.removeprefix('argument ')} ({shown} lists what is allowed)")
+
+
 def parse(cls: Any, arguments: Sequence[str] | None, prog: str, description: str = "") -> Any:
     """Parses a command line, by default that of this process; see `fill`."""
-    line = read(sys.argv[1:] if arguments is None else arguments)
-    return fill(defaults(cls), line, prog, description)
+    return fill(defaults(cls), sys.argv[1:] if arguments is None else arguments, prog, description)
 
 
 def defaults(cls: Any) -> Any:
@@ -80,70 +73,67 @@ def defaults(cls: Any) -> Any:
     return made
 
 
-def read(arguments: Iterable[str]) -> Line:
-    """Finds the options of a command line; dashes and underscores in their names are the same."""
-    line = Line([], {})
-    words = line.words
-    for argument in arguments:
-        if not re.match("--?[A-Za-z]", argument):  # Negative numbers are values.
-            words.append(argument)
-            continue
-        name, equals, value = argument.lstrip("-").partition("=")
-        own = line.options[name.replace("-", "_")] = [value] if equals else []
-        words = line.words if equals else own
-    return line
-
-
 def spell(name: str) -> str:
     """Returns the option of a setting."""
     return f"--{name.replace('_', '-')}"
 
 
-def fill(default: Any, line: Line, prog: str, description: str = "") -> Any:
+def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -> Any:
     """Returns a dataclass with the values of a command line.
 
     Args:
       default: an instance with the default values.
-      line: the command line.
+      words: the command line; dashes and underscores in the names of options are the same.
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
     """
-    default = choose_kinds(default, line)
-    settings = {setting.name: setting for setting in _list_settings(default)}
-    if line.asks_for_help:
-        _print_help(settings, prog, f"{inspect.getdoc(type(default))}\n\n{description}")
-        sys.exit(0)
-    listed = f"{command(*prog.split(), '--help')} lists what is allowed"
-    negated = {_negate(name): name for name in settings if settings[name].hint is bool}
-    values: dict[tuple[str, ...], Any] = {}
-    words = [*line.words]  # Those that no option takes.
-    for name, own in line.options.items():
-        setting = settings.get(negated.get(name, name))
-        if setting is None:
-            meant = did_you_mean(spell(name), map(spell, filter(None, settings)))
-            raise ValueError(f"unknown option {spell(name)}: {listed}{meant}")
-        value, rest = _take(setting, own)
-        values[setting.path] = False if name in negated else value
-        words += rest
-    if words and "" in settings:
-        values[settings[""].path], words = _take(settings[""], words)
-    if words:
-        raise ValueError(f"{words[0]!r} follows no option that takes it: {listed}")
+    default = choose_kinds(default, words)
+    settings = list(_list_settings(default))
+    width = shutil.get_terminal_size().columns - 2
+    about = f"{inspect.getdoc(type(default))}\n\n{description}".strip().splitlines()
+    place = "".join(f"[{s.path[-1].upper()}] " for s in settings if not s.name)
+    parser = _Parser(
+        prog,
+        usage=f"%(prog)s {place}[OPTIONS]",
+        description="\n".join(textwrap.fill(line, width) for line in about),
+    )
+    groups: dict[str, Any] = {"": parser}
+    for setting in settings:
+        section = setting.name.rpartition(".")[0]
+        if section not in groups:
+            groups[section] = parser.add_argument_group(section)
+        _add(groups[section], setting)
+    found, rest = parser.parse_known_intermixed_args(_with_dashes(words))
+    if rest:
+        meant = did_you_mean(rest[0].partition("=")[0], [spell(s.name) for s in settings if s.name])
+        parser.error(f"{rest[0]!r} is unknown here{meant}")
+    values = {}
+    for setting in settings:
+        if (dest := ".".join(setting.path)) in vars(found):
+            option = spell(setting.name) if setting.name else setting.path[-1]
+            value = vars(found)[dest]
+            value = tuple(value) if isinstance(value, list) else value
+            values[setting.path] = checked(option, value, setting.hint)
     return _build(default, values)
 
 
-def _negate(name: str) -> str:
-    section, dot, field = name.rpartition(".")
-    return f"{section}{dot}no_{field}"
+def peek(words: Iterable[str], *names: str) -> tuple[dict[str, str], list[str]]:
+    """Returns the values of some options with one word each, by their names, and other words."""
+    parser = _Parser("azjax", add_help=False)
+    for name in names:
+        parser.add_argument(spell(name), dest=name)
+    found, rest = parser.parse_known_args(_with_dashes(words))
+    return vars(found), rest
 
 
-def _first(option: str, words: Sequence[Any]) -> Any:
-    if not words:
-        raise ValueError(f"{option} has no value: add one, or leave it out")
-    return words[0]
+def given(words: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the settings that a command line has, such as `selfplay.games`."""
+    names = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+    return tuple(re.sub(r"(^|\.)no_", r"\1", name.replace("-", "_")) for name in names)
 
 
-# Dataclasses.
+def _with_dashes(words: Iterable[str]) -> list[str]:
+    return [re.sub("^--[^=]*", lambda name: name[0].replace("_", "-"), word) for word in words]
 
 
 def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, str]]:
@@ -155,7 +145,7 @@ def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any
         yield name, hint, getattr(default, name), prefix if is_flat else f"{prefix}{name}."
 
 
-def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
+def choose_kinds(default: Any, words: Sequence[str], prefix: str = "") -> Any:
     """Replaces sections by the defaults of the kinds that options such as `--network.kind` name.
 
     Sections that already have the kind stay as they are.
@@ -166,13 +156,12 @@ def choose_kinds(default: Any, line: Line, prefix: str = "") -> Any:
             continue
         value: Any = old
         if kinds := find_kinds(hint):
-            given = [option for option in line.options if option.startswith(inner)]
-            names = [option[len(inner) :].partition(".")[0].removeprefix("no_") for option in given]
+            names = [n.removeprefix(inner) for n in given(words) if n.startswith(inner)]
             current = getattr(value, kinds.tag)
-            chosen = line.get(inner + kinds.tag, current)
+            chosen = peek(words, inner + kinds.tag)[0].get(inner + kinds.tag, current)
             check_kind(kinds, chosen, names, spell(inner))
             value = value if chosen == current else kinds.classes[chosen]()
-        value = choose_kinds(value, line, inner)
+        value = choose_kinds(value, words, inner)
         if value is not old:
             changes[name] = value
     return dataclasses.replace(default, **changes) if changes else default
@@ -205,9 +194,6 @@ def _build(default: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str,
     return type(default)(**fields)
 
 
-# Values.
-
-
 def _kind_of(hint: Any) -> tuple[Any, bool]:
     """Returns the type of a value without its range and None, and whether there are several."""
     several = False
@@ -217,56 +203,31 @@ def _kind_of(hint: Any) -> tuple[Any, bool]:
     return hint, several
 
 
-def _take(setting: Setting, words: Sequence[str]) -> tuple[Any, list[str]]:
-    """Returns the value of a setting, checked, and the words after it."""
-    option = spell(setting.name) if setting.name else setting.path[-1]
-    kind, several = _kind_of(setting.hint)
+def _add(group: Any, setting: Setting) -> None:
+    """Adds a setting to a parser or to one of its groups."""
+    dest, (kind, several) = ".".join(setting.path), _kind_of(setting.hint)
+    text = field_docs(setting.owner).get(setting.path[-1], "")
+    if typing.get_origin(kind) is Literal:
+        text += f" Choices: {', '.join(typing.get_args(kind))}."
+    section, dot, name = setting.name.rpartition(".")
+    negated = spell(f"{section}{dot}no_{name}")
+    if setting.default is True:
+        text += f" (default; {negated} switches it off)"
+    elif setting.default is not False and setting.default not in _UNSHOWN:
+        words = setting.default if isinstance(setting.default, tuple) else (setting.default,)
+        text += f" (default: {' '.join(map(str, words))})"
+    text = text.replace("%", "%%")
     if kind is bool:
-        return True, [*words]
-    taken = words if several else [_first(option, words)]
-    try:
-        values = [kind(word) if kind in (int, float, pathlib.Path) else word for word in taken]
-    except ValueError:
-        number = "an integer" if kind is int else "a number"
-        raise ValueError(f"{option} is {' '.join(taken)!r}: use {number}") from None
-    value = checked(option, values if several else values[0], setting.hint)
-    return value, [*words[len(taken) :]]
-
-
-# Help.
-
-
-def _print_help(settings: Mapping[str, Setting], prog: str, about: str) -> None:
-    width = shutil.get_terminal_size().columns - 2
-    usage = f"usage: {prog} {_describe_value(settings['']) if '' in settings else ''}"
-    lines = [f"{usage.rstrip()} [OPTIONS]", ""]
-    for paragraph in about.strip().splitlines():
-        lines += textwrap.wrap(paragraph, width) or [""]
-    section, indent = None, " " * 6
-    for setting in sorted(settings.values(), key=lambda setting: "." in setting.name):
-        if setting.name.rpartition(".")[0] != section:
-            section = setting.name.rpartition(".")[0]
-            lines += ["", f"{section or 'options'}:"]
-        head = f"{spell(setting.name) if setting.name else ''} {_describe_value(setting)}"
-        lines += textwrap.wrap(head.strip(), width, initial_indent="  ", subsequent_indent=indent)
-        text = field_docs(setting.owner).get(setting.path[-1], "")
-        if setting.default is not False and setting.default not in _UNSHOWN:
-            default = "yes" if setting.default is True else setting.default
-            words = default if isinstance(default, tuple) else (default,)
-            text += f" (default: {' '.join(map(str, words))})"
-        lines += textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
-    print("\n".join(lines))
-
-
-def _describe_value(setting: Setting) -> str:
-    """Writes what may follow an option: choices, or a word for a type."""
-    kind, several = _kind_of(setting.hint)
-    if kind is bool:
-        return f"or {spell(_negate(setting.name))}" if setting.default else ""
-    if not setting.name:
-        value = f"[{setting.path[-1].upper().removesuffix('S')}]"
-    elif typing.get_origin(kind) is Literal:
-        value = "{" + ",".join(typing.get_args(kind)) + "}"
+        group.add_argument(spell(setting.name), dest=dest, action="store_true", help=text)
+        group.add_argument(negated, dest=dest, action="store_false", help=argparse.SUPPRESS)
+        return
+    number: dict[Any, str] = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}
+    one = None if setting.name else "?"
+    settings: dict[str, Any] = {"nargs": "*" if several else one, "help": text}
+    settings["type"] = kind if kind in number else str
+    if setting.name:
+        group.add_argument(
+            spell(setting.name), dest=dest, metavar=number.get(kind) or "TEXT", **settings
+        )
     else:
-        value = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}.get(kind, "TEXT")
-    return f"{value} ..." if several else value
+        group.add_argument(dest, metavar=dest.upper(), **settings)

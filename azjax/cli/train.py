@@ -4,21 +4,51 @@ import contextlib
 import dataclasses
 import pathlib
 import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 from rich.console import Console
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
+from azjax import runs
 from azjax._commands import command
+from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Output
 from azjax.cli import console, custom, launch
 from azjax.cli.display import Display
-from azjax.cli.options import parse
-from azjax.program import Run, open_run
-from azjax.runs.config import Config
+from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
+from azjax.games.base import Game
+from azjax.program import Run, choose_settings, open_run
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
+from azjax.runs.plan import Plan
 from azjax.training import memory, metrics
-from azjax.training.loggers import TensorBoard, WeightsAndBiases
-from azjax.training.loop import Callback, Loop
+from azjax.training.loop import Loop
+
+_PROG = "azjax train"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Trains AlphaZero by self-play, and verifies or evaluates the network during training."""
+
+    config: Annotated[Config, Place.FLAT]
+    plan: Annotated[Plan, Place.FLAT]
+    run_dir: pathlib.Path | None = None
+    """Folder for checkpoints, metrics, certificate and report. Default: a new folder in runs/."""
+    resume: bool = False
+    """Continue the run in --run-dir exactly where its newest checkpoint stopped."""
+    distributed: bool = False
+    """Run as one of several processes that train together, all with the same options."""
+    typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING
+    """The custom game, network or parts that the command line names."""
+    given: Annotated[tuple[str, ...], Place.HIDDEN] = ()
+    """Names of the settings that the command line has, such as `selfplay.games`."""
+
+    def __post_init__(self):
+        for name in ("distributed", "resume"):
+            if getattr(self, name) and self.run_dir is None:
+                raise ValueError(f"--{name} needs the folder of the run: add --run-dir runs/NAME")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,15 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(arguments: list[str] | None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as context:
-        options = parse(given, lambda known: launch.start(known, arguments is None))
+        options = parse(words, lambda known: _start(known, arguments is None))
         if options.resume and options.run_dir is not None:
             custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
-        place = options.run_dir or pathlib.Path("runs")
-        # A missing package stops all processes here, before anything is compiled.
-        processes.in_all(lambda: [_make_logger(log, place, options.config) for log in options.log])
         parts = custom.make_parts(options.config, options.typed)
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
@@ -58,11 +85,9 @@ def _main(arguments: list[str] | None) -> int:
         _set_outcome(named)
         if launch.is_first():
             print(memory.describe(run.needs, run.num_devices))
-        loggers = [_make_logger(log, run.run_dir, run.config) for log in options.log]
         start = run.loop.iteration
         try:
             run.train(
-                loggers,
                 displays=[Output(lambda loop: _open_display(loop, run.goal)), Interrupts()],
                 show=console.show_certificate,
                 progress=console.report_progress,
@@ -74,18 +99,100 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
+def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: None) -> Options:
+    """Parses the command line; presets, kinds and resumed runs determine the defaults.
+
+    Args:
+      words: the command line.
+      prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
+        has the final `plan.cpu_devices`, `distributed` and `given`.
+    """
+    # A run records these with the digest of their file.
+    names = ("game", "network", "parts")
+    named, words = peek(words, *names)
+    typed = custom.Typed(None, *map(named.get, names))
+    run_dir = peek(words, "run_dir")[0].get("run_dir")
+    if "--resume" in words and run_dir:
+        options = _parse_resumed(words, typed, pathlib.Path(run_dir))
+        prepare(options)
+    elif typed.game is not None and custom.is_code(typed.game):
+        if not {"-h", "--help"} & {*words}:
+            prepare(_parse_new(words, typed))
+        options = _parse_new(words, typed, custom.find_game(typed.game))
+    else:
+        options = _parse_new(words, typed)
+        prepare(options)
+    config = options.config
+    if typed.parts is not None and not options.resume:
+        config = dataclasses.replace(config, game=custom.find_parts(typed.parts).game.name)
+    return dataclasses.replace(options, config=config, typed=typed)
+
+
+def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
+    """Parses the command line of a resumed run, which keeps its settings."""
+    config = custom.check_run(run_dir, typed)
+    saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+    options = fill(saved, words, _PROG)
+    fixed = ("preset", "smoke", "cpu_devices")
+    changes = [change for change in list_changes(saved.plan, options.plan) if change[0] in fixed]
+    for name, old, new in changes + list_changes(saved.config, options.config):
+        raise ValueError(
+            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
+            "it out, or start a new run in another --run-dir"
+        )
+    return options
+
+
+def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = None) -> Options:
+    """Parses the command line of a new run.
+
+    If `game` is None, a custom game has the defaults of the preset `default`.
+    """
+    settings = given(words)
+    for name in ("game", "network"):
+        if typed.parts and getattr(typed, name) is not None:
+            raise ValueError(
+                f"--parts has its own {name}: leave --{name} out, or leave --parts out"
+            )
+    if typed.network is not None and "network.kind" in settings:
+        raise ValueError("--network names a custom network: leave --network.kind out")
+
+    def change(config: Config) -> Config:
+        if typed.parts is not None:
+            config = dataclasses.replace(config, parts=custom.identify(typed.parts))
+        if typed.network is not None:
+            network = CustomNetworkConfig(source=custom.identify(typed.network))
+            config = dataclasses.replace(config, network=network)
+        return choose_kinds(config, words)
+
+    name = typed.game and custom.identify(typed.game)
+    is_unknown = name is not None and is_custom(name) and game is None
+    preset = peek(words, "preset")[0].get("preset", "default" if is_unknown else None)
+    smoke = "--smoke" in words
+    config, plan = choose_settings(name, game, preset=preset, smoke=smoke, change=change)
+    return fill(Options(config, plan, given=settings), words, _PROG)
+
+
+def _start(options: Options, alone: bool) -> None:
+    """Joins the other processes and sets the number of CPU devices, before JAX starts.
+
+    `alone` is whether the process runs only this program, so that JAX has not started yet.
+    """
+    if options.distributed:
+        launch.join()
+        if not launch.is_first():
+            interrupts.now.outcome = None
+    if alone or options.distributed:
+        config, evenly = options.config, None
+        if "replay.shards" not in options.given:
+            evenly = (config.selfplay.games, config.learner.batch_size)
+        launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
+
+
 def _set_outcome(named: str) -> None:
     """Chooses what Ctrl-C prints from now on, since the run can be resumed."""
     if launch.is_first():
         interrupts.now.outcome = f"continue with --resume {named}"
-
-
-def _make_logger(name: str, run_dir: pathlib.Path, config: Config) -> Callback:
-    """Makes a callback of `--log`."""
-    if name == "tensorboard":
-        return TensorBoard(run_dir / "tensorboard")
-    settings = dataclasses.asdict(config)
-    return WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings)
 
 
 def _open_display(loop: Loop, goal: str) -> Display | metrics.Plain:

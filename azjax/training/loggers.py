@@ -2,11 +2,23 @@
 
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from azjax._commands import check_installed
 from azjax._files import Path
 from azjax.training.loop import Callback, Loop
+
+
+def make_loggers(
+    names: Sequence[str], run_dir: pathlib.Path, settings: dict[str, Any]
+) -> list[Callback]:
+    """Makes the loggers of a plan; raises a ValueError if a package is missing."""
+    makers = {
+        "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
+        "wandb": lambda: WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings),
+    }
+    return [makers[name]() for name in names]
 
 
 def _scalars(loop: Loop) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pytest
 import guard
 import misere_pile
 from azjax import runs
-from azjax.cli import arena, custom, explain, options, play, report, train, verify
+from azjax.cli import arena, custom, explain, play, report, train, verify
 from run_directories import make_run
 from trained import compiling_once
 
@@ -47,7 +47,7 @@ def place(tmp_path_factory):
     (folder / "net.py").write_text(NETWORK)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        found = options.parse(["--smoke", *BOTH])
+        found = train.parse(["--smoke", *BOTH])
         parts = custom.make_parts(found.config, found.typed)
         make_run(folder / "run", found.config, game=parts.game, network=parts.network)
     return folder

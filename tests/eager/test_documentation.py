@@ -14,7 +14,7 @@ import textwrap
 import pytest
 
 from azjax import cli, runs, training
-from azjax.cli import custom, options, parsing
+from azjax.cli import custom, parsing, train
 from azjax.games import solver
 from azjax.runs import presets
 from azjax.search import Gumbel
@@ -77,7 +77,7 @@ def understand(monkeypatch):
         assert not status, words
 
     monkeypatch.setattr(parsing, "fill", only_fill)
-    monkeypatch.setattr(options, "fill", only_fill)
+    monkeypatch.setattr(train, "fill", only_fill)
     return check
 
 
@@ -100,7 +100,7 @@ def test_documented_commands_are_parsed_and_trainings_can_start(understand, monk
     def start(line):
         words = shlex.split(line)
         arguments = words[words.index("train") + 1 if "train" in words else 1 :]
-        parsed = options.parse([word for word in arguments if word != "--resume"])
+        parsed = train.parse([word for word in arguments if word != "--resume"])
         parts = custom.make_parts(parsed.config, parsed.typed)
         training.check_parts(parts, parsed.config.replay.shards)
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.cli import options as training_options
+from azjax.cli import train
 from azjax.players.statistics import Interval
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -46,7 +46,7 @@ def test_impossible_measurements_are_refused(tmp_path, monkeypatch, capfd):
 def test_the_training_process_gets_the_chosen_sizes():
     options = Options(games=256, simulations=4, channels=4, blocks=1)
     flags = [f"--{name}={value}" for name, value in training.first_settings(options).items()]
-    config = training_options.parse(flags).config
+    config = train.parse(flags).config
     check_parts(make_parts(config), COUNT)
     assert (config.network.width, config.network.blocks, config.selfplay.games) == (4, 1, 256)
 

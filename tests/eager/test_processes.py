@@ -11,7 +11,7 @@ from jax._src.distributed import global_state  # See `launch._index_and_count`.
 
 from azjax import _processes as processes
 from azjax import program
-from azjax.cli import relay, train
+from azjax.cli import train
 from azjax.runs import presets
 from azjax.runs.config import Config, count_devices, make_parts
 from refusals import check_program
@@ -99,47 +99,6 @@ def test_a_lost_connection_ends_a_process_among_several(others):
     assert ended.value.processes == {1} and not isinstance(ended.value, Exception)
     with pytest.raises(KeyError), processes.connected():
         raise KeyError("a defect")
-
-
-def said_of(who):
-    return (
-        f"error: {who} ended before the others (its output has the reason, unless it was killed): "
-        "start all processes again"
-    )
-
-
-ABORT = """E1127 04:34:44.858921   16063 coordination_service_agent.cc:289] Polled an error.
-F1127 04:34:44.858978   16063 client.h:80] Terminating process because the JAX distributed service \
-detected fatal errors. {} [type.googleapis.com/tensorflow.CoordinationServiceError='']
-*** Check failure stack trace: ***
-    @     0x7f1dcce40634  absl::lts_20260107::log_internal::LogMessage::SendToLog()
-"""
-HEARTBEATS = "The following tasks are unhealthy (stopped sending heartbeats):\n{}\nThe tasks have"
-RELAYED = [
-    ("a native warning\n", "a native warning\n"),
-    ("[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of peers is : \n1\n", ""),
-    ("E1127 coordination_service.cc:1] Alone.\n", "E1127 coordination_service.cc:1] Alone.\n"),
-    (ABORT.format(HEARTBEATS.format("1")), said_of("process 1") + "\n"),
-    (
-        ABORT.format(HEARTBEATS.format("/job:worker/task:3\n/job:worker/task:12")),
-        said_of("processes 3 and 12") + "\n",
-    ),
-    (ABORT.format("Either the leader task was preempted or"), said_of("process 0") + "\n"),
-    (f"\n{relay._ENDED} 1\n", said_of("process 1") + "\n"),
-    (
-        ABORT.format("RPC: /xla.coordination.CoordinationService/RegisterTask"),
-        f"error: the processes did not connect in time: {relay.VARIABLES}\n",
-    ),
-]
-
-
-def test_native_output_is_relayed_and_an_abort_becomes_a_sentence(tmp_path, capsys):
-    for native, said in RELAYED:
-        relay._relay(native.splitlines(True), relay.sys.stdout, str(tmp_path), "--run-dir mine")
-        assert capsys.readouterr().out == said
-    (tmp_path / "config.json").touch()
-    relay._relay([f"{relay._ENDED} 1\n"], relay.sys.stdout, str(tmp_path), "--run-dir mine")
-    assert capsys.readouterr().out == said_of("process 1") + " with --resume --run-dir mine\n"
 
 
 # CPU devices.

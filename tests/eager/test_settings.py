@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.cli import arena, export, options, parsing, play, players, seeds, verify
+from azjax.cli import arena, export, parsing, play, players, seeds, train, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Config
@@ -99,8 +99,8 @@ NEARLY = {
     "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
     "num_simulations": lambda: changed(PUCT(), simulations=3),
     "alphabeta": lambda: players.parse("alpha-beta:3"),
-    "--learner.learning-rate": lambda: options.parse(["--learner.leanring-rate", "1"]),
-    "adam": lambda: options.parse(["--learner.optimizer", "adm"]),
+    "--learner.learning-rate": lambda: train.parse(["--learner.leanring-rate", "1"]),
+    "adam": lambda: train.parse(["--learner.optimizer", "adm"]),
 }
 
 

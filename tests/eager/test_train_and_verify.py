@@ -3,7 +3,7 @@
 import pytest
 
 from azjax import program, runs
-from azjax.cli import arena, explain, options, play, report, seeds, train, verify
+from azjax.cli import arena, explain, play, report, seeds, train, verify
 from azjax.runs import checkpoint
 from refusals import assert_refused, check_program
 from trained import files
@@ -26,7 +26,7 @@ TRAIN = [
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
     ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
-    ("--simulations many", "--simulations is 'many': use an integer"),
+    ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
     ("--lines first --most 3", "--most is 3", "use 16 or more"),
@@ -104,7 +104,7 @@ def test_runs_are_numbered(tmp_path, monkeypatch):
         (["--preset", "mlp"], "runs/tic_tac_toe-mlp"),
     ]
     for arguments, name in names:
-        parsed = options.parse(arguments)
+        parsed = train.parse(arguments)
         assert str(program.name_runs(parsed.config, parsed.plan)) == name
     assert str(runs.first_free("runs/tic_tac_toe-default")) == "runs/tic_tac_toe-default-2"
 

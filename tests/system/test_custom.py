@@ -6,7 +6,7 @@ import shutil
 import sys
 
 import misere_pile
-from azjax.cli import custom, explain, options, play
+from azjax.cli import custom, explain, play, train
 from run_directories import make_run
 from trained import compiling_once
 
@@ -19,7 +19,7 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
     own = ["--game", "pile.py:rules", "--run-dir", "rules"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("0\n"))
     with compiling_once():
-        found = options.parse(["--smoke", *own])
+        found = train.parse(["--smoke", *own])
         make_run(tmp_path / "rules", found.config, game=custom.find_game("pile.py:rules"))
         assert explain.main(own) == 0
         note = "The `most_positions` of misere pile is missing or above 20,000"
