@@ -31,7 +31,7 @@ from experiments.lecture.page import text
 class Options:
     """Repeats the lecture "Monte Carlo Tree Search" (CSI 4106, Turcotte, 2025) with more games."""
 
-    out: pathlib.Path
+    out: pathlib.Path = pathlib.Path("lecture")
     """Folder for index.html and results.json; created if it does not exist."""
     quick: bool = False
     """Use fewer games and searches; takes one minute instead of several."""

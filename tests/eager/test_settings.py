@@ -48,9 +48,9 @@ def test_every_number_has_bounds():
                 call = functools.partial(cls, **{field: value})
                 rows.append((call, re.compile(f"^{re.escape(f'{name} is {value}')}: use .*[0-9]")))
     for program in PROGRAMS:
-        for setting in parsing._list_settings(parsing.defaults(program.Options)):
-            (kind, _), option = parsing._kind_of(setting.hint), parsing.spell(setting.name)
-            for value in TOO_LARGE.get(kind, []):
+        for name, hint in typing.get_type_hints(program.Options).items():
+            option = parsing.spell(name)
+            for value in TOO_LARGE.get(hint, []):
                 words = [option, str(value)]
                 call = functools.partial(parsing.parse, program.Options, words, "program")
                 rows.append((call, re.compile(f"^{option} is {value}: use .*[0-9]")))
