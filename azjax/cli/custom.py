@@ -12,7 +12,6 @@ import importlib.util
 import pathlib
 import shlex
 import sys
-import traceback
 from typing import Annotated, Any
 
 from azjax import games, runs
@@ -77,17 +76,11 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
         config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     recorded = _recorded(config)
     for option, saved in recorded.items():
-        spec, named = saved.partition("#")[0], getattr(typed, option)
+        named = getattr(typed, option)
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
-                f"--{option} {spec}, if you trust that file"
-            )
-        (place, _, given), name = named.partition(":"), spec.partition(":")[2]
-        if given != name:  # The file may have moved.
-            raise ValueError(
-                f"{run_dir} was trained with the function {name}, not with {given}: use "
-                f"--{option} {place}:{name}"
+                f"--{option} {saved.partition('#')[0]}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
         if option not in recorded and getattr(typed, option) is not None:
@@ -100,18 +93,17 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
 
 
 def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
-    """Prints a note for each custom file that was edited since the run was trained."""
+    """Prints a note for each custom function that is not the one of the training."""
     for option, saved in _recorded(config).items():
-        named = getattr(typed, option)
-        if named and saved.partition("#")[2] != identify(named).partition("#")[2]:
-            _note_edited(run_dir.resolve(), named)
+        named = getattr(typed, option)  # The file may have moved.
+        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
+            _note_once(
+                f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
+                "computes the same"
+            )
 
 
-@functools.cache
-def _note_edited(run_dir: pathlib.Path, named: str) -> None:
-    console.note(
-        f"{named} was edited since {run_dir.name} was trained: check that it computes the same"
-    )
+_note_once = functools.cache(console.note)
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -138,20 +130,15 @@ def choose_run(typed: Typed) -> Typed:
     return typed
 
 
-def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
-    """Returns the options that name a run and its custom code, one word each.
+def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> str:
+    """Returns the options with which a program opens a run, quoted for a shell.
 
     For custom code that `typed` does not name, they name the file that the run recorded.
     """
     words = ["--run-dir", str(run_dir)]
     for option, saved in _recorded(config).items():
         words += [f"--{option}", getattr(typed, option) or saved.partition("#")[0]]
-    return words
-
-
-def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
-    """Returns the options with which a program opens a run, quoted for a shell."""
-    return shlex.join(run_options(run_dir, config, typed))
+    return shlex.join(words)
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
@@ -175,14 +162,14 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
         return load(run_dir, iteration)
     note_edited(run_dir, config, typed)
     if typed.parts is not None:
-        return load(run_dir, iteration, parts=find_parts(typed.parts))
+        return load(run_dir, iteration, parts=load_code(typed.parts, Parts))
     return load(run_dir, iteration, *_make(config, typed))
 
 
 def make_parts(config: Config, typed: Typed) -> Parts:
     """Builds the parts of a run, with the custom ones that the command line names."""
     if typed.parts is not None:
-        return find_parts(typed.parts)
+        return load_code(typed.parts, Parts)
     return configs.make_parts(config, *_make(config, typed))
 
 
@@ -210,27 +197,21 @@ def identify(name: str) -> str:
     return f"{name}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
-def find_parts(typed: str) -> Parts:
-    """Returns custom parts; the same object for the same file."""
-    return _load_once(identify(typed), Parts)
-
-
 def find_game(typed: str) -> Game:
-    """Returns a game by its name, or a custom one; the same object for the same file."""
-    return _load_once(identify(typed), Game) if is_code(typed) else games.make(typed)
-
-
-@functools.cache
-def _load_once(identified: str, kind: type) -> Any:
-    return load_code(identified.partition("#")[0], kind)
+    """Returns a game by its name, or a custom one."""
+    return load_code(typed, Game) if is_code(typed) else games.make(typed)
 
 
 def load_code(spec: str, kind: type, *arguments: Any) -> Any:
-    """Imports and calls the function `PLACE:FUNCTION`, which must return a `kind`."""
+    """Imports and calls the function `FILE.py:FUNCTION`, which must return a `kind`, once."""
+    return _call(spec, _find(spec.partition(":")[0]).resolve(), kind, *arguments)
+
+
+@functools.cache
+def _call(spec: str, path: pathlib.Path, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
-    path = _find(place)
     try:
-        module = _import(path.resolve())
+        module = _import(path)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
@@ -243,9 +224,7 @@ def load_code(spec: str, kind: type, *arguments: Any) -> Any:
     except ValueError:  # An error of azjax, such as an invalid setting.
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)[1:2]
-        where = "".join(f", from line {frame.lineno}" for frame in frames)
-        reason = f"{type(error).__name__}: {error}{where}"
+        reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{spec} fails ({reason}): fix it first") from error
     if not isinstance(made, kind):
         wanted = f"return a {kind.__name__}, or name another function"
@@ -263,25 +242,13 @@ def _find(place: str) -> pathlib.Path:
     return path
 
 
-_NEIGHBORS: dict[str, str] = {}  # The folder of each module that a custom file has imported.
-
-
 def _import(path: pathlib.Path) -> Any:
-    """Imports a file; files next to it may have the names of files next to another one."""
-    folder = str(path.parent)
-    for other in [other for other, place in _NEIGHBORS.items() if place != folder]:
-        del _NEIGHBORS[other]
-        sys.modules.pop(other, None)
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
+    """Imports a file, which can import the files next to it."""
+    sys.path[:] = [str(path.parent), *(entry for entry in sys.path if entry != str(path.parent))]
     importlib.invalidate_caches()  # The files next to it may be new.
     name = f"azjax_custom_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # Dataclasses look up their module there.
-    before = {*sys.modules}
     spec.loader.exec_module(module)
-    for new in sys.modules.keys() - before:
-        file = getattr(sys.modules[new], "__file__", None) or ""
-        if file.startswith(f"{folder}/") and "site-packages" not in file:
-            _NEIGHBORS[new] = folder
     return module

@@ -33,6 +33,7 @@ from azjax.runs.player import Player
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
+from azjax.training.parts import Parts
 
 HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
@@ -146,7 +147,7 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
         typed = dataclasses.replace(typed, run_dir=pathlib.Path(shipped))
     of_run = custom.check_run(typed.run_dir, typed, alone=False).game if typed.run_dir else _FIRST
     name = typed.game or of_run
-    game = custom.find_parts(typed.parts).game if typed.parts else custom.find_game(name)
+    game = custom.load_code(typed.parts, Parts).game if typed.parts else custom.find_game(name)
     return dataclasses.replace(typed, game=name), game
 
 
@@ -241,11 +242,11 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             raise ValueError(
                 f"{player.name} comes with its own overrides: write {player.name}, without repaired"
             )
-        options = custom.run_options(run_dir, read_config(run_dir))
-        options += ["--lines", "first", "--simulations", number, "--repair", 12]
+        named = custom.name_run(run_dir, read_config(run_dir))
         raise ValueError(
             f"{run_dir} has no override table for {number} simulations of network "
-            f"#{player.iteration}: make one with {command('azjax', 'verify', *options)}"
+            f"#{player.iteration}: make one with {command('azjax', 'verify')} {named} --lines "
+            f"first --simulations {number} --repair 12"
         )
     moves = [table[:-1] for table in tables]  # Without their rounds.
     table = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))

@@ -22,7 +22,7 @@ from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.plan import Plan
-from azjax.training import memory, metrics
+from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Loop
 
 _PROG = "azjax train"
@@ -124,7 +124,7 @@ def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: N
         prepare(options)
     config = options.config
     if typed.parts is not None and not options.resume:
-        config = dataclasses.replace(config, game=custom.find_parts(typed.parts).game.name)
+        config = dataclasses.replace(config, game=custom.load_code(typed.parts, Parts).game.name)
     return dataclasses.replace(options, config=config, typed=typed)
 
 

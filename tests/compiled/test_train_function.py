@@ -19,6 +19,7 @@ from azjax.cli import custom, play, train, verify
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.plan import Plan
+from azjax.training import Parts
 from refusals import assert_refused, check_program
 from run_directories import make_run
 
@@ -115,7 +116,7 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     assert train.main([*named, *options, "--seed", "5"]) == 0
     assert "play --run-dir run --parts mine.py:make\n" in capfd.readouterr().out
     assert train.main(["--resume", "--run-dir", "run", *named, "--max-iterations", "2"]) == 0
-    parts = custom.find_parts("mine.py:make")
+    parts = custom.load_code("mine.py:make", Parts)
     capfd.readouterr()
     run = az.train(parts, "run", resume=True, max_iterations=3, display=False)
     assert capfd.readouterr() == ("", "")

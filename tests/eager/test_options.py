@@ -152,7 +152,7 @@ def test_unusable_functions_are_refused(tmp_path, monkeypatch):
         ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
-        ("bad.py:divides", "fails (ZeroDivisionError: division by zero, from line 2): fix it"),
+        ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
         ("bad.py:refuses", "a sentence of azjax"),
     ]
     calls = [(functools.partial(custom.find_game, spec), *said) for spec, *said in rows]
@@ -169,5 +169,3 @@ def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
     pathlib.Path("one/game.py").write_text("import pile_rules\nmake = pile_rules.make\n")
     first = custom.find_game("one/game.py:make")
     assert custom.find_game("one/game.py:make") is first
-    pathlib.Path("one/game.py").write_text("import azjax\ndef make(): return azjax.make('hex:3')\n")
-    assert custom.find_game("one/game.py:make").num_actions == 9  # An edit is a new game.
