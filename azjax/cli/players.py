@@ -56,43 +56,36 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
 - #all: in a tournament, one player for each checkpoint"""
-SHIPPED = "shipped"  # The `Spec.name` of every player that comes with azjax.
 _FIRST = "tic_tac_toe"  # The game if none is named.
 _FASTEST = 20_000  # Simulations per second, at most; determines the tree size of a timed player.
+_LONGEST = 3600  # Seconds.
 
-
-class Kind(NamedTuple):
-    """What may follow a player's name: a number, with its default, or a time, and a run."""
-
-    counts: Literal["moves ahead", "simulations"] | None = None
-    default: int | None = None
-    timed: bool = False
-    trained: bool = False
-
-
-KINDS = {
-    "random": Kind(),
-    "perfect": Kind(),
-    "minimax": Kind("moves ahead"),
-    "alphabeta": Kind("moves ahead"),
-    "uct": Kind("simulations", 100, timed=True),
-    "network": Kind(trained=True),
-    "alphazero": Kind("simulations", timed=True, trained=True),
-    "repaired": Kind("simulations", trained=True),
-    "puct": Kind("simulations", 50, timed=True, trained=True),
-    "gumbel": Kind("simulations", 32, timed=True, trained=True),
-    SHIPPED: Kind(trained=True),
+_NUMBER, _AMOUNT, _RUN = "[:NUMBER]", "[:NUMBER or :TIME]", "[@RUN_DIR][#ITERATION]"
+_PATTERNS = {
+    _NUMBER: "(:(?P<number>[0-9]{1,7}))?",
+    _AMOUNT: r"(:((?P<number>[0-9]{1,7})|(?P<seconds>[0-9]{1,4}(\.[0-9]{1,9})?)s))?",
+    _RUN: "(@(?P<run>[^#]+))?(#(?P<checkpoint>all|[0-9]{1,9}))?",
 }
-_SPEC = re.compile(
-    r"(?P<name>[^:@#]*)(:(?P<amount>[^@#]*))?(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
-)
+_FORMS = {  # What may follow a name.
+    "random": (),
+    "perfect": (),
+    "minimax": (_NUMBER,),
+    "alphabeta": (_NUMBER,),
+    "uct": (_AMOUNT,),
+    "network": (_RUN,),
+    "alphazero": (_AMOUNT, _RUN),
+    "repaired": (_NUMBER, _RUN),
+    "puct": (_AMOUNT, _RUN),
+    "gumbel": (_AMOUNT, _RUN),
+}
+_SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 
 
 class Spec(NamedTuple):
     """A parsed description of a player."""
 
     text: str
-    name: str  # One of `KINDS`.
+    name: str  # One of `_FORMS`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
     seconds: float | None = None
     run_dir: pathlib.Path | None = None
@@ -101,38 +94,32 @@ class Spec(NamedTuple):
 
 def parse(text: str) -> Spec:
     """Parses a description; raises a ValueError for an unknown player or what it does not take."""
-    match = _SPEC.fullmatch(text)
-    name = match["name"] if match else text
-    if not match or name not in KINDS or name == SHIPPED:
+    name = re.split("[:@#]", text)[0]
+    if name not in _FORMS:
         if text in pretrained.names():
-            return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
-        known = [*KINDS][:-1] + [*pretrained.names()]
+            return Spec(text, "shipped", run_dir=pathlib.Path(text))
+        known = [*_FORMS, *pretrained.names()]
         names = ", ".join(known) + did_you_mean(name, known)
         raise ValueError(f"unknown player {name!r}: use one of {names}")
-    kind, run, step, amount = KINDS[name], match["run"], match["checkpoint"], match["amount"]
-    if not kind.trained and (run, step) != (None, None):
-        raise ValueError(f"{text!r} names a run, and {name} plays without one: leave it out")
-    if run == "":
-        raise ValueError(f"{text!r} has no run after the @: add one, as in {name}@runs/NAME")
-    if step not in (None, "all"):
-        if not re.fullmatch("[0-9]{1,9}", step):
-            raise ValueError(f"{text!r} has no checkpoint after the #: use a number, as in #20")
-        step = int(step)
-    spec = Spec(text, name, kind.default, None, pathlib.Path(run) if run else None, step)
-    if amount is None:
-        return spec
-    if kind.counts is None:
-        raise ValueError(f"{text!r} has something after the colon, and {name} takes nothing there")
-    if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST_SIMULATIONS:
-        return spec._replace(number=int(amount))
-    is_time = kind.timed and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?s", amount)
-    if is_time and 0 < (seconds := float(amount.removesuffix("s"))) <= 3600:
-        return spec._replace(number=None, seconds=seconds)
-    or_time = ", or a time up to 3600s such as 0.5s" if kind.timed else ""
-    raise ValueError(
-        f"{text!r} needs a number of {kind.counts} after the colon: use 1 to "
-        f"{MOST_SIMULATIONS}{or_time}"
-    )
+    form = _FORMS[name]
+    match = re.fullmatch(name + "".join(map(_PATTERNS.__getitem__, form)), text)
+    found: dict[str, Any] = match.groupdict() if match else {}
+    number, seconds = int(found.get("number") or 1), float(found.get("seconds") or 1)
+    if not (match and 1 <= number <= MOST_SIMULATIONS and 0 < seconds <= _LONGEST):
+        raise ValueError(
+            f"{text!r} is not a player: write {name}{''.join(form)}, with a number up to "
+            f"{MOST_SIMULATIONS}, or a time up to {_LONGEST}s such as 0.5s"
+        )
+    spec = Spec(text, name)
+    if found.get("number"):
+        spec = spec._replace(number=number)
+    if found.get("seconds"):
+        spec = spec._replace(seconds=seconds)
+    if found.get("run"):
+        spec = spec._replace(run_dir=pathlib.Path(found["run"]))
+    if at := found.get("checkpoint"):
+        spec = spec._replace(checkpoint=at if at == "all" else int(at))
+    return spec
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
@@ -159,14 +146,27 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     parsed = parse(spec)
     if parsed.checkpoint == "all":
         raise ValueError(f"{spec!r} names several players: name one checkpoint, as in #20")
-    if not KINDS[parsed.name].trained:
-        return _untrained_agent(parsed, game)
+    match parsed.name:
+        case "random":
+            return random_agent(game)
+        case "perfect":
+            return perfect_agent(game, _solve(game))
+        case "uct":
+            return _searcher(parsed, game, UCT(), rollout_evaluator(game))
+        case "minimax" | "alphabeta":
+            if not game.is_small and parsed.number is None:
+                raise ValueError(
+                    f"{spec} cannot look to the end of {game.name}: give the moves to look ahead, "
+                    f"such as {spec}:4"
+                )
+            make = minimax_agent if parsed.name == "minimax" else alpha_beta_agent
+            return make(game, parsed.number)
     typed = dataclasses.replace(typed, game=typed.game or game.name)
     run_dir = _run_of(parsed, typed)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)
     agent = _trained_agent(parsed, player, run_dir)
     if player.name is not None:
-        return agent if parsed.name == SHIPPED else agent._replace(name=spec)
+        return agent if parsed.name == "shipped" else agent._replace(name=spec)
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
@@ -201,32 +201,15 @@ def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
     return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in iterations]
 
 
-def _untrained_agent(spec: Spec, game: Game) -> Agent:
-    if not game.is_small and spec.number is None and spec.name in ("minimax", "alphabeta"):
-        raise ValueError(
-            f"{spec.name} cannot look to the end of {game.name}: give the moves to look ahead, "
-            f"such as {spec.name}:4"
-        )
-    match spec.name:
-        case "random":
-            return random_agent(game)
-        case "perfect":
-            return perfect_agent(game, _solve(game))
-        case "minimax":
-            return minimax_agent(game, spec.number)
-        case "alphabeta":
-            return alpha_beta_agent(game, spec.number)
-    return _searcher(spec, game, UCT(), rollout_evaluator(game))
-
-
 def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     evaluate, search = player.parts.evaluate, player.parts.search
-    if spec.name == "repaired":
-        return _repaired_agent(spec, player, run_dir)
-    if spec.name == SHIPPED:
-        return player.agent
-    if spec.name == "network":
-        return network_agent(player.game, evaluate, player.params)
+    match spec.name:
+        case "repaired":
+            return _repaired_agent(spec, player, run_dir)
+        case "shipped":
+            return player.agent
+        case "network":
+            return network_agent(player.game, evaluate, player.params)
     if spec.name not in ("alphazero", search.algorithm):
         search = ALGORITHMS[spec.name](num_simulations=search.num_simulations)
     return _searcher(spec, player.game, search, evaluate, player.params)
@@ -258,7 +241,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
     """Returns a search limited by simulations or time; checks that a tree fits in memory."""
-    number = spec.number or search.num_simulations
+    number = spec.number or _SIMULATIONS.get(spec.name, search.num_simulations)
     if spec.seconds is not None:
         number = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
     search = dataclasses.replace(search, num_simulations=number)
