@@ -12,13 +12,12 @@ from typing import Any
 def command(module: str, *arguments: object) -> str:
     """Returns a shell command that runs a module, such as azjax or pip, in this environment.
 
-    It can be pasted into a shell in the current folder, even if no virtual environment is active.
+    It can be pasted into a shell, even if no virtual environment is active.
     """
     own, found = shutil.which(module, path=sysconfig.get_path("scripts")), shutil.which(module)
-    if own is None:
-        program = [_shorten(sys.executable or "python"), "-m", module]
-    else:
-        program = [module if found and os.path.samefile(found, own) else _shorten(own)]
+    program = [own] if own else [sys.executable or "python", "-m", module]
+    if own and found and os.path.samefile(found, own):
+        program = [module]
     return shlex.join([*program, *map(str, arguments)])
 
 
@@ -27,16 +26,6 @@ def check_installed(package: str, needed_by: str) -> None:
     if importlib.util.find_spec(package) is None:
         install = command("pip", "install", package)
         raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
-
-
-def _shorten(path: str) -> str:
-    """Returns a path relative to the current folder, if that is shorter."""
-    if os.sep not in path:
-        return path
-    relative = os.path.relpath(path)
-    path = relative if len(relative) < len(path) else path
-    # A shell would look up a bare name on the PATH.
-    return path if os.sep in path else os.path.join(os.curdir, path)
 
 
 def unpicklable(advice: str) -> Any:

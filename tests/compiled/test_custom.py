@@ -11,6 +11,7 @@ import guard
 import misere_pile
 from azjax import runs
 from azjax.cli import arena, custom, explain, play, report, train, verify
+from refusals import check_program
 from run_directories import make_run
 from trained import compiling_once
 
@@ -31,9 +32,6 @@ class Shallow(nn.Module):
 
 def make(game):
     return from_module(game, Shallow(game.num_actions), encoding=game.encodings[0])
-
-
-broken = print
 """
 GAME = ["--game", "pile.py:make"]
 BOTH = [*GAME, "--network", "net.py:make"]
@@ -72,15 +70,6 @@ PROGRAMS = {
 }
 
 
-def refuses(program, arguments, capfd):
-    """Returns the error of a program, which is one sentence."""
-    capfd.readouterr()
-    assert program.main([*PROGRAMS[program], *arguments]) == 2, (program, arguments)
-    out, err = capfd.readouterr()
-    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
-    return err
-
-
 def test_programs_accept_custom_code(capfd):
     assert play.main([*PROGRAMS[play], *BOTH]) == 0
     assert "X: you, O: network #0" in capfd.readouterr().out
@@ -91,16 +80,10 @@ def test_programs_accept_custom_code(capfd):
 
 
 def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
-    first = (
-        "error: run has custom code, and azjax imports only code that you name: add --game "
-        "pile.py:make, if you trust that file\n"
-    )
-    for program in PROGRAMS:
-        with monkeypatch.context() as patch:
-            patch.setattr(custom, "_import", None)
-            assert refuses(program, [], capfd) == first
-            assert refuses(program, BOTH[2:], capfd) == first
-        assert "add --network net.py:make, if you trust that file" in refuses(program, GAME, capfd)
+    monkeypatch.setattr(custom, "_import", None)
+    first = "azjax imports only code that you name: add --game pile.py:make, if you trust that file"
+    for program, words in PROGRAMS.items():
+        check_program(program.main, [(words, first), ([*words, *BOTH[2:]], first)], capfd)
 
 
 def test_a_note_names_each_edited_file_once(capfd):

@@ -7,31 +7,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.players import Agent, Decision, perfect_agent
-from contract import some_states
+from azjax.players import Agent, Decision
 from experiments.lecture import matches
-from experiments.lecture.cast import Setup, tabulated
+from experiments.lecture.cast import Setup
 from experiments.lecture.learning import play_series
 from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
 from reference import persistent
 from reference import tic_tac_toe as rules
-from refusals import assert_refused
 
 LANES, SIMULATIONS, CONSTANT = 192, 30, 0.3
 
 
-@pytest.fixture(scope="module")
-def learner(tic_tac_toe):
-    """A player with a memory, `learn` compiled for `LANES` games, and states of many plies."""
-    player = make_persistent(tic_tac_toe, PersistentConfig(SIMULATIONS, CONSTANT, "last", 512))
-    learn, states = jax.jit(player.learn), some_states("tic_tac_toe", LANES, finished=1)
-    learn(jax.random.key(0), states, player.init_memory(LANES))
-    return player, learn, states
-
-
-def test_visits_are_distributed_as_in_the_reference(tic_tac_toe, learner):
+@pytest.mark.compiles(1)
+def test_visits_are_distributed_as_in_the_reference(tic_tac_toe):
     """The means of the players agree within five standard errors, at one move and a later one."""
-    player, learn, _ = learner
+    player = make_persistent(tic_tac_toe, PersistentConfig(SIMULATIONS, CONSTANT, "last", 512))
+    learn = jax.jit(player.learn)
     memory, rng = player.init_memory(LANES), random.Random(0)
     references = [persistent.Memory() for _ in range(LANES)]
     position, state = rules.start(), tic_tac_toe.init()
@@ -57,26 +48,6 @@ def test_visits_are_distributed_as_in_the_reference(tic_tac_toe, learner):
         actual = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
         error = np.sqrt(np.var(means) / len(means) + actual.var() / len(actual))
         assert abs(np.mean(means) - actual.mean()) <= 5 * error + 1e-6
-
-
-def test_every_game_has_its_own_memory_which_grows(tic_tac_toe, learner):
-    """A finished game adds nothing to its memory."""
-    player, learn, states = learner
-    memory = player.init_memory(LANES)
-    for calls in (1, 2):
-        before, (decision, memory) = memory, learn(jax.random.key(calls), states, memory)
-        assert (memory.visits[:-1].max(axis=1) == SIMULATIONS * calls).all()  # The root's.
-        assert (decision.nodes[:-1] == SIMULATIONS).all()
-    for name in ("visits", "totals", "children"):
-        np.testing.assert_array_equal(getattr(memory, name)[-1], getattr(before, name)[-1])
-        assert not getattr(memory, name)[-1].any() or name == "children"
-    refused = "the memory has shape (1, 1024), and 192 games of this player need (192, 512): make"
-    other = make_persistent(tic_tac_toe, PersistentConfig(capacity=1024)).init_memory(1)
-    bad = {"num_simulations": 0, "exploration": -1.0, "expansion": "first", "capacity": 8}
-    assert_refused(
-        (lambda: player.learn(jax.random.key(0), states, other), refused),
-        *((lambda k=k, v=v: PersistentConfig(**{k: v}), f"persistent.{k}") for k, v in bad.items()),
-    )
 
 
 # Games.
@@ -141,15 +112,3 @@ def test_outcomes_are_those_of_the_first_player(setup, lowest, monkeypatch):
     for first, second in (("MCTS(10)", "random"), ("random", "MCTS(10)"), ("a", "b")):
         outcomes = matches._play(setup, first, second, 8, jax.random.key(0))
         assert outcomes.tolist() == [outcome(0)] * 8 == [1] * 8
-
-
-@pytest.mark.compiles(4)
-def test_a_table_plays_the_moves_of_its_agent(tic_tac_toe, solution, setup):
-    assert matches.count_all(setup)["all"] == [131_184, 46_080, 77_904]
-    agent = perfect_agent(tic_tac_toe, solution)
-    table = tabulated(tic_tac_toe, solution, agent)
-    rows = np.random.default_rng(0).permutation(len(solution.decisions))[:256]
-    states = jax.tree.map(lambda leaf: leaf[rows], solution.decision_states)
-    actual, expected = (jax.jit(a.act)(a.params, jax.random.key(0), states) for a in (table, agent))
-    np.testing.assert_array_equal(actual.action, expected.action)
-    np.testing.assert_allclose(actual.weights, expected.weights, atol=1e-6)

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,8 +16,7 @@ import guard
 import misere_pile
 from azjax.cli import play
 from azjax.cli.parsing import parse
-from azjax.games.square import cell_names
-from azjax.players import Decision, perfect_agent, random_agent
+from azjax.players import Agent, Decision, random_agent
 from azjax.runs import presets
 from run_directories import make_run
 from trained import compiling_once
@@ -38,26 +38,10 @@ class Keyboard(io.StringIO):
         self.isatty = lambda: terminal
 
 
-AGENTS = {}
-
-
-def keep(make):
-    """Returns the same player for a game every time, so that its program is compiled once."""
-
-    def find(game, *solution):
-        if (make, game) not in AGENTS:
-            AGENTS[make, game] = make(game, *solution)
-        return AGENTS[make, game]
-
-    return find
-
-
 @pytest.fixture
 def program(monkeypatch, capfd, tmp_path):
     """Runs the program in an empty folder; returns its exit status and what it printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("azjax.cli.players.random_agent", keep(random_agent))
-    monkeypatch.setattr("azjax.cli.players.perfect_agent", keep(perfect_agent))
 
     def run(arguments, typed=(), terminal=False):
         monkeypatch.setattr(sys, "stdin", Keyboard(typed, terminal))
@@ -70,30 +54,13 @@ def program(monkeypatch, capfd, tmp_path):
     return run
 
 
-def moves_of_a_person(solution, seat, best):
-    """The names of one person's moves against the perfect player, at its best or its worst."""
-    row, moves = 0, []
-    while not solution.over[row]:
-        action = int(np.argmax(solution.optimal[row]))
-        if solution.player[row] == seat:
-            values = np.where(solution.legal[row], solution.action_values[row], np.nan)
-            action = int((np.nanargmax if best else np.nanargmin)(values))
-            moves.append(cell_names(3, 3)[action])
-        row = solution.children[row, action]
-    return moves
-
-
-def test_seats_are_exchanged_when_playing_again(solution, program):
-    first, second = (moves_of_a_person(solution, seat, True) for seat in (0, 1))
-    typed = [*first, "perhaps", "Y", *second, "n"]
-    status, out, _ = program("--o perfect", typed, terminal=True)
-    assert status == 0
-    assert out.count("A draw.") == 2
-    assert out.index("X: you, O: perfect") < out.index("X: perfect, O: you")
-    assert "X, your move: " in out and "O, your move: " in out
+def test_seats_are_exchanged_when_playing_again(program, monkeypatch):
+    monkeypatch.setattr(play.Table, "play_game", lambda table: print(table.names))
+    status, out, _ = program("--o random", ["perhaps", "Y", "n"], terminal=True)
     question = "Play again, with the seats exchanged? (y/n): "
-    assert out.count(question) == 3
-    assert f"{question}Type y to play again, or n to leave.\n{question}" in out
+    first, second = "('you', 'random')\n", "('random', 'you')\n"
+    again = "Type y to play again, or n to leave.\n"
+    assert (status, out) == (0, first + question + again + question + second + question)
 
 
 def test_the_same_seed_plays_the_same_game(program):
@@ -116,9 +83,13 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
 # Input.
 
 
-def test_input_gets_one_sentence_or_an_effect(program):
-    wrong = {"b2": "'b2'", "4": "'4'", "": "''", "[red]": "'[red]'", "z" * 5000: f"'{'z' * 19}…'"}
-    status, out, err = program("--o perfect", [" B2 ", *wrong, "hint", "undo", "QUIT"])
+def test_input_gets_one_sentence_or_an_effect(program, monkeypatch):
+    def act(params, key, states):  # Plays the first free cell.
+        return Decision(jnp.argmax(states.board == 0, axis=1), (states.board == 0) / 9)
+
+    monkeypatch.setattr(play, "make_agent", lambda *_: Agent("lowest", act))
+    wrong = {"b2": "'b2'", "": "''", "[red]": "'[red]'", "z" * 5000: f"'{'z' * 19}…'"}
+    status, out, err = program("--o random", [" B2 ", *wrong, "hint", "undo", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split(EMPTY)
     assert len(boards) == 3  # At the start and after an undo.
@@ -126,7 +97,7 @@ def test_input_gets_one_sentence_or_an_effect(program):
     answers = boards[1].split("\n\n")[-1].splitlines()
     is_not = f"is not a legal move: type one of {free}, or help."
     assert answers[: len(wrong)] == [f"{shown} {is_not}" for shown in wrong.values()]
-    assert answers[len(wrong)].startswith("perfect would play ") and out.endswith("Goodbye.\n")
+    assert answers[len(wrong)].startswith("lowest would play ") and out.endswith("Goodbye.\n")
 
 
 def test_hint_of_a_search(capsys):

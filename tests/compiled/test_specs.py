@@ -53,37 +53,25 @@ def run(tmp_path_factory):
         return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG, (2, 4, 6))
 
 
-def write_table(run_dir, iteration, seat, number, states, action):
-    path = overrides.table_path(run_dir, iteration, seat, number)
-    path.parent.mkdir(exist_ok=True)
-    nothing = np.zeros((1, 9), bool)
-    overrides.save_table(
-        path, overrides.OverrideTable(states, np.array([action], np.int32), nothing)
-    )
-
-
 # Descriptions.
 
 
-@pytest.fixture(scope="module")
-def repaired(run, tic_tac_toe, tmp_path_factory):
-    """Players with override tables in none, one or both seats, and their moves."""
-    run = shutil.copytree(run, tmp_path_factory.mktemp("repaired") / "run")
+@pytest.mark.compiles(2)
+def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_path):
+    run = shutil.copytree(run, tmp_path / "run")
     start = jax.device_get(init_batch(tic_tac_toe, 1))
     late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
     for seat, states, action in ((0, start, 7), (1, late, 8)):
-        for iteration, number in ((6, 0), (2, 3), (6, 32)):
-            write_table(run, iteration, seat, number, states, action)
+        for iteration, number in ((6, 0), (2, 3)):
+            path = overrides.table_path(run, iteration, seat, number)
+            path.parent.mkdir(exist_ok=True)
+            refuted, action = np.zeros((1, 9), bool), np.full(1, action, np.int32)
+            overrides.save_table(path, overrides.OverrideTable(states, action, refuted))
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), start, late)
-    agents = [make_agent(s, tic_tac_toe, custom.Typed(run)) for s in ("repaired", "repaired:3#2")]
-    moves = [jax.jit(a.act)(a.params, jax.random.key(0), both).action.tolist() for a in agents]
-    return run, agents, moves
-
-
-def test_a_repaired_player_plays_by_its_override_table(repaired):
-    _, agents, moves = repaired
-    assert [agent.name for agent in agents] == ["repaired #6", "repaired(3) #2"]
-    assert all(agent.deterministic for agent in agents) and moves == [[7, 8]] * 2
+    for spec, name in (("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")):
+        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
+        moves = jax.jit(agent.act)(agent.params, jax.random.key(0), both).action
+        assert (agent.name, agent.deterministic, moves.tolist()) == (name, True, [7, 8])
 
 
 def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
-"""The command `azjax`: its programs, its help, unknown names, and the first line of a program."""
+"""The command `azjax`: its programs, their first lines and progress, and commands in messages."""
 
 import runpy
+import subprocess
 import sys
 import time
 import types
@@ -8,25 +9,18 @@ import types
 import pytest
 
 from azjax import cli
+from azjax._commands import command
 from azjax.cli import console
 
 
-def run(monkeypatch, *arguments):
-    """Runs `python -m azjax`; returns the exit status."""
-    monkeypatch.setattr(sys, "argv", ["azjax", *arguments])
-    monkeypatch.setattr(cli.interrupts, "listen", lambda: None)
-    with pytest.raises(SystemExit) as stop:
-        runpy.run_module("azjax", run_name="__main__")
-    return stop.value.code
-
-
 def test_it_lists_its_programs_and_refuses_other_names(monkeypatch, capsys):
-    for arguments in ([], ["--help"], ["-h"]):
-        assert run(monkeypatch, *arguments) == 0
-        listed = capsys.readouterr().out
-        assert all(f"\n  {name} " in listed for name in cli.PROGRAMS)
-    assert run(monkeypatch, "trian") == 2
-    assert "unknown program 'trian': use train, verify, " in capsys.readouterr().err
+    for arguments, status in (([], 0), (["--help"], 0), (["trian"], 2)):
+        monkeypatch.setattr(sys, "argv", ["azjax", *arguments])
+        with pytest.raises(SystemExit, match=str(status)):
+            runpy.run_module("azjax", run_name="__main__")
+        out, err = capsys.readouterr()
+        assert all(f"\n  {name} " in out for name in cli.PROGRAMS) == (status == 0)
+    assert "unknown program 'trian': use train, verify, " in err
 
 
 def test_a_line_is_printed_before_the_program_is_imported(monkeypatch, capsys):
@@ -62,3 +56,18 @@ def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
         out, err = capsys.readouterr()
         expected = ("compiling…, 0 s\n", "positions: 500 of 1,000, 0 s\n", "seeds: 1 of 2, 0 s\n")
         assert out == "" and [text in err for text in expected] == [is_long] * 3
+
+
+def test_commands_in_messages_are_of_this_environment_and_quoted(tmp_path, monkeypatch):
+    own, other = tmp_path / "own", tmp_path / "other"
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(own))
+    words = ["install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
+    read = ["sh", "-c", f"printf '%s\\n' {command('none', *words)}"]
+    printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[1:] == ["-m", "none", *map(str, words)]
+    for folder in (own, other):
+        folder.mkdir()
+        (folder / "azjax").touch(mode=0o755)
+    for path, expected in ((own, "azjax"), (other, f"{own}/azjax")):
+        monkeypatch.setenv("PATH", str(path))
+        assert command("azjax", "play") == f"{expected} play"

@@ -1,7 +1,6 @@
 """Allowed imports. No row has one in the wrong place, since that changes no result."""
 
 import ast
-import graphlib
 import pathlib
 
 import azjax
@@ -52,23 +51,6 @@ def test_a_package_imports_only_from_those_above_it():
     }
     assert {file: names for file, names in wrong.items() if names} == {}
     assert not [file for file, names in PACKAGE.items() if any("experiments" in n for n in names)]
-
-
-def test_no_files_import_each_other():
-    """Neither directly nor indirectly."""
-    names = {
-        file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file
-        for file in PACKAGE
-    }
-
-    def file_of(dotted):
-        while dotted and dotted not in names:
-            dotted = dotted.rpartition(".")[0]
-        return names.get(dotted)
-
-    needs = {file: {file_of(name) for name in dotted} for file, dotted in PACKAGE.items()}
-    graph = {file: needed - {None, file} for file, needed in needs.items()}
-    list(graphlib.TopologicalSorter(graph).static_order())  # Raises a CycleError with the files.
 
 
 def test_training_uses_neither_the_solver_nor_labels():

@@ -130,42 +130,25 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
 
 
-# Functions.
-
-BAD = """
-def divides(): return 1 / 0
-def other(game): return 3
-def refuses(): raise ValueError("a sentence of azjax")
-"""
-
-
-def test_unusable_functions_are_refused(tmp_path, monkeypatch):
+def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
     shutil.copy(misere_pile.__file__, "pile.py")
-    for name, text in {"keys": "{}[1]\n", "bad": BAD}.items():
-        pathlib.Path(f"{name}.py").write_text(text)
+    pathlib.Path("game.py").write_text("import pile\nmake = pile.make\n")
+    pathlib.Path("keys.py").write_text("{}[1]\n")
+    pathlib.Path("bad.py").write_text("def divides(): return 1 / 0\ndef other(game): return 3\n")
     rows = [
         ("none.py:make", "'none.py' does not exist: give FILE.py:FUNCTION"),
         ("conect_four:4x5", "'conect_four' does not exist: ", "; did you mean connect_four?"),
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
         ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
-        ("pile.py", "pile.py has no function '': give FILE.py:FUNCTION"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
-        ("bad.py:refuses", "a sentence of azjax"),
     ]
     calls = [(functools.partial(custom.find_game, spec), *said) for spec, *said in rows]
     load = functools.partial(custom.load_code, "bad.py:other", Network, dots.make())
-    calls.append((load, "bad.py:other returns int: return a Network"))
-    assert_refused(*calls)
-
-
-def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.chdir(tmp_path)
-    pathlib.Path("one").mkdir()
-    shutil.copy(misere_pile.__file__, "one/pile_rules.py")
-    pathlib.Path("one/game.py").write_text("import pile_rules\nmake = pile_rules.make\n")
-    first = custom.find_game("one/game.py:make")
-    assert custom.find_game("one/game.py:make") is first
+    assert_refused(*calls, (load, "bad.py:other returns int: return a Network"))
+    assert custom.find_game("game.py:make") is custom.find_game("game.py:make")
