@@ -1,9 +1,16 @@
-"""Games, networks and parts of training, small enough for tests."""
+"""Games, networks, parts of training, records and run directories, small enough for tests."""
 
+import dataclasses
 import functools
 import types
 
+import jax
+
+from azjax import runs, training
 from azjax.networks import ResNetConfig
+from azjax.runs import checkpoint
+from azjax.runs.config import make_parts
+from azjax.training.metrics import Record
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.targets import no_extra
 
@@ -22,3 +29,33 @@ def playing(game, search, evaluate, encoding="relative", note=no_extra, **settin
         selfplay=SelfPlayConfig(**settings),
         targets=types.SimpleNamespace(note=note),
     )
+
+
+def make_run(run_dir, config, iterations=(0,), game=None, network=None):
+    """Creates a run with a checkpoint for each iteration; returns its folder."""
+    mesh, parts = training.make_mesh(), make_parts(config, game, network)
+    state = training.make_state(parts, jax.random.key(config.seed), mesh)
+    runs.create_run(run_dir, config)
+    for iteration in iterations:
+        at = state.replace(iteration=state.iteration + iteration)
+        checkpoint.save(run_dir, at, 0.0, keep=len(iterations))
+    return run_dir
+
+
+LOSSES = {
+    "loss": 2.0,
+    "value_loss": 0.5,
+    "policy_loss": 1.5,
+    "policy_kl": 0.25,
+    "l2": 0.0,
+    "grad_norm": 1.0,
+}
+PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
+PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
+NO_PROOF = dict.fromkeys(PROOF)
+ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
+
+
+def record(iteration, **changes):
+    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, **PROOF)
+    return dataclasses.replace(plain, **changes)

@@ -1,4 +1,4 @@
-"""Plays games at the terminal: a person or a machine on each side; `azjax play --help`."""
+"""Plays a game at the terminal: a person or a machine on each side; `azjax play --help`."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ q, quit    ends the program"""
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Plays games at the terminal: you against any player, or two players against each other."""
+    """Plays a game at the terminal: you against any player, or two players against each other."""
 
     player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
@@ -72,22 +72,11 @@ def set_table(options: Options) -> "Table":
 
 
 def start(options: Options) -> int:
-    """Plays games until the person leaves, with the seats exchanged; returns the exit status."""
+    """Plays a game, unless a person leaves it; returns the exit status."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
-        table = set_table(options)
-        table.play_game()
-        while None in table.seats and sys.stdin.isatty():
-            answer = read_line("Play again, with the seats exchanged? (y/n): ").lower()
-            if answer in ("n", "no", "q", "quit"):
-                break
-            if answer in ("y", "yes"):
-                x, o = table.seats
-                table.seats = o, x
-                table.play_game()
-            else:
-                print("Type y to play again, or n to leave.")
+        set_table(options).play_game()
     except Leave as last:
         print(last)
     return 0

@@ -12,7 +12,7 @@ import misere_pile
 from azjax import runs
 from azjax.cli import arena, custom, explain, play, report, train, verify
 from refusals import check_program
-from run_directories import make_run
+from small import make_run
 from trained import compiling_once
 
 NETWORK = """

@@ -22,8 +22,7 @@ from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
 from refusals import check_program
-from run_directories import make_run
-from small import conv
+from small import conv, make_run
 
 CONFIG = dataclasses.replace(
     presets.smoke(presets.get("default")),

@@ -18,7 +18,7 @@ from azjax.cli import play
 from azjax.cli.parsing import parse
 from azjax.players import Agent, Decision, random_agent
 from azjax.runs import presets
-from run_directories import make_run
+from small import make_run
 from trained import compiling_once
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -54,19 +54,9 @@ def program(monkeypatch, capfd, tmp_path):
     return run
 
 
-def test_seats_are_exchanged_when_playing_again(program, monkeypatch):
-    monkeypatch.setattr(play.Table, "play_game", lambda table: print(table.names))
-    status, out, _ = program("--o random", ["perhaps", "Y", "n"], terminal=True)
-    question = "Play again, with the seats exchanged? (y/n): "
-    first, second = "('you', 'random')\n", "('random', 'you')\n"
-    again = "Type y to play again, or n to leave.\n"
-    assert (status, out) == (0, first + question + again + question + second + question)
-
-
 def test_the_same_seed_plays_the_same_game(program):
     players = "--x random --o random --seed"
     games = [program(f"{players} {seed}", terminal=True)[1] for seed in (1, 1, 2)]
-    assert all("again" not in out for out in games)
     moves = [re.findall(r"plays (..)", out) for out in games]
     assert moves[0] == moves[1] != moves[2]
 

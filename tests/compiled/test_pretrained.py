@@ -15,7 +15,7 @@ from azjax.players.overrides import Overrides
 from azjax.runs import pretrained
 from integers import make_case, observe
 from refusals import assert_refused
-from run_directories import make_run
+from small import make_run
 
 _MOST_BYTES = 8_000_000
 NAME = "connect_four:3x4x3"

@@ -22,7 +22,7 @@ from azjax.runs import presets
 from azjax.search import PUCT, UCT
 from azjax.training import memory
 from refusals import assert_refused
-from run_directories import make_run
+from small import make_run
 from trained import compiling_once
 
 CONFIG = presets.smoke(presets.get("default"))

@@ -21,7 +21,7 @@ from azjax.runs.config import make_parts
 from azjax.runs.plan import Plan
 from azjax.training import Parts
 from refusals import assert_refused, check_program
-from run_directories import make_run
+from small import make_run
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 

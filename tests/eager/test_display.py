@@ -9,7 +9,7 @@ from rich.panel import Panel
 from azjax.callbacks import Sink
 from azjax.cli.display import Display
 from azjax.training.loop import Callback, Loop
-from records import ERRORS, NO_PROOF, record
+from small import ERRORS, NO_PROOF, record
 from terminal import Emulator
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from azjax.training import loggers
 from azjax.training.loop import Loop
-from records import LOSSES, record
 from refusals import assert_refused
+from small import LOSSES, record
 
 
 class Error(Exception):

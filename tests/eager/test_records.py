@@ -13,8 +13,8 @@ import numpy as np
 from azjax.training import metrics
 from azjax.training.metrics import JsonLines, Plain, make_record, rank, read_records
 from azjax.training.step import Metrics
-from records import ERRORS, LOSSES, NO_PROOF, record
 from refusals import assert_refused
+from small import ERRORS, LOSSES, NO_PROOF, record
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
 MEASURED = Metrics(  # In the order of XLA.

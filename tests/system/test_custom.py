@@ -7,7 +7,7 @@ import sys
 
 import misere_pile
 from azjax.cli import custom, explain, play, train
-from run_directories import make_run
+from small import make_run
 from trained import compiling_once
 
 

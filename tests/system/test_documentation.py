@@ -12,8 +12,7 @@ import pytest
 
 from azjax import training
 from azjax.runs import presets
-from source import README, ROOT, blocks
-from tracing import only_trace
+from source import README, ROOT, blocks, only_trace
 from trained import compiling_once
 
 

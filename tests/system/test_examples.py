@@ -16,8 +16,7 @@ from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.proof import verify
 from azjax.training import step
-from source import EXAMPLES, ROOT
-from tracing import only_trace
+from source import EXAMPLES, ROOT, only_trace
 
 
 def names(name):

@@ -14,7 +14,7 @@ from azjax.runs.export import name_leaves
 from azjax.search import PUCT, Gumbel
 from exported import NETWORKS, assert_close, assert_onnx, make_player, read
 from refusals import check_program
-from run_directories import make_run
+from small import make_run
 
 pytest.importorskip("flatbuffers")
 

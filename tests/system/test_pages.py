@@ -20,7 +20,7 @@ from azjax.viz.live import live_data, pack_player, solve
 from azjax.viz.page import Section, write_page
 from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, opened, press
 from javascript import PLAYGROUND
-from run_directories import make_run
+from small import make_run
 
 SIMULATIONS = 12
 SMOKE = presets.smoke(presets.get("default"))

@@ -12,7 +12,7 @@ from azjax.cli import report
 from azjax.runs import presets
 from azjax.viz.report import write_report
 from experiments import pictures
-from run_directories import make_run
+from small import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
 

@@ -136,7 +136,7 @@ OFFLINE = """
 import sys, types
 from azjax.training.loggers import WeightsAndBiases
 from azjax.training.loop import Loop
-from records import record
+from small import record
 import wandb
 callback = WeightsAndBiases(
     mode="offline", dir=sys.argv[1], name="mine", config={"seed": 3},
