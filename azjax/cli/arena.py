@@ -1,6 +1,7 @@
 """Plays matches and tournaments: `azjax arena A B … --games N`."""
 
 import dataclasses
+import functools
 import pathlib
 from typing import Annotated
 
@@ -9,8 +10,7 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
-from azjax.games.base import Game
-from azjax.players import Agent, game_files, ratings, statistics
+from azjax.players import game_files, ratings, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
@@ -60,7 +60,11 @@ def run(options: Options) -> int:
             console.note(f"there are only {len(openings.actions)} such openings: all are played")
     played: list[PlayedGames] = []
     record = played.append if options.export_games else None
-    matches = _play(options, game, agents, openings and openings.states, key_games, record)
+    with console.progress() as progress:
+        total = len(agents) * (len(agents) - 1) // 2 * options.games
+        advance = functools.partial(progress.advance, progress.add_task("games", total=total))
+        starts = openings and openings.states
+        matches = round_robin(game, agents, options.games, key_games, starts, advance, record)
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
@@ -70,17 +74,6 @@ def run(options: Options) -> int:
     if options.export_games:
         game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
-
-
-def _play(options: Options, game: Game, agents: list[Agent], openings, key, record) -> list[Match]:
-    pairings = len(agents) * (len(agents) - 1) // 2
-    with console.progress() as progress:
-        task = progress.add_task("games", total=pairings * options.games)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
-
-        return round_robin(game, agents, options.games, key, openings, advance, record)
 
 
 def _show_matches(matches: list[Match]) -> None:

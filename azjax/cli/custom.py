@@ -145,10 +145,9 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
-        of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
-            f"runs/ has no trained player{of_game}: train one with "
-            f"{command('azjax', 'train', *game)}, or name its folder with --run-dir"
+            f"runs/ has no trained player: train one with {command('azjax', 'train')}, or name its "
+            "folder with --run-dir"
         )
     check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
@@ -161,24 +160,23 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
     note_edited(run_dir, config, typed)
-    if typed.parts is not None:
-        return load(run_dir, iteration, parts=load_code(typed.parts, Parts))
-    return load(run_dir, iteration, *_make(config, typed))
+    return load(run_dir, iteration, **_make(config, typed))
 
 
 def make_parts(config: Config, typed: Typed) -> Parts:
     """Builds the parts of a run, with the custom ones that the command line names."""
+    made = _make(config, typed)
+    return made["parts"] if "parts" in made else configs.make_parts(config, **made)
+
+
+def _make(config: Config, typed: Typed) -> dict[str, Any]:
+    """Returns the parts of a run if they are custom; or its game, and its network if custom."""
     if typed.parts is not None:
-        return load_code(typed.parts, Parts)
-    return configs.make_parts(config, *_make(config, typed))
-
-
-def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
-    """Returns the game of a run, and its network if that is custom."""
-    game = find_game(typed.game or config.game)
-    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
-        return game, None
-    return game, load_code(typed.network, Network, game)
+        return {"parts": load_code(typed.parts, Parts)}
+    game, network = find_game(typed.game or config.game), None
+    if typed.network is not None and isinstance(config.network, CustomNetworkConfig):
+        network = load_code(typed.network, Network, game)
+    return {"game": game, "network": network}
 
 
 # Functions: `path/to/file.py:make`.

@@ -46,8 +46,13 @@ def explain(options: Options) -> int:
 def _write(
     out: pathlib.Path, typed: custom.Typed, run_dir: pathlib.Path, player: Player
 ) -> pathlib.Path:
-    is_run = player.name is None
-    history = _snapshots(run_dir, player) if is_run and player.game.enumerable else None
+    is_run, history = player.name is None, None
+    if is_run and player.game.enumerable:
+        try:
+            places = atlas.make_atlas(player.game, solve(player.game))
+            history = places, *atlas.load_snapshots(run_dir)
+        except ValueError as error:
+            console.note(f"the page has no picture of all positions: {error}")
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
     if history:
         sections.append(_atlas(player, *history))
@@ -100,26 +105,31 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
         "cannot search or play."
     )
     console.note(left_out)
-    text = node("p", {"class": "az-about"}, left_out)
     return [
         report.first_moves(player),
         report.games(player, read_config(run_dir).seed),
-        page.Section("Not included", element=text),
+        page.Section("Not included", element=node("p", {"class": "az-about"}, left_out)),
     ]
 
 
 def _pack_networks(
     run_dir: pathlib.Path, typed: custom.Typed, player: Player
 ) -> list[dict[str, Any]]:
-    """Packs the networks of some iterations, the newest last."""
+    """Packs the networks of some iterations, the newest last; rounds the weights of large ones."""
+    is_small = player.game.is_small
     try:
-        newest = _pack_newest(player)
+        newest = pack_player(player)
+        if not is_small and _size(newest) > _MOST_BYTES and newest["width"] > _ROUNDED:
+            newest = pack_player(player, _ROUNDED)
+            console.note(
+                f"the network's weights are rounded to {_ROUNDED} bytes, to keep the page small: "
+                "its outputs differ from Python's in about the fifth digit"
+            )
     except ValueError as error:
         console.note(f"the page has no network and no games against it: {error}")
         return []
     if player.name is not None:
         return [newest]
-    is_small = player.game.is_small
     if is_small:
         stored, most = networks.list_answers(run_dir), _MOST_NETWORKS
     else:
@@ -141,33 +151,10 @@ def _pack_networks(
     return [*packed, newest]
 
 
-def _pack_newest(player: Player) -> dict[str, Any]:
-    """Packs the newest network, with rounded weights if it is large."""
-    packed = pack_player(player)
-    if player.game.is_small or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
-        return packed
-    console.note(
-        f"the network's weights are rounded to {_ROUNDED} bytes, to keep the page small: its "
-        "outputs differ from Python's in about the fifth digit"
-    )
-    return pack_player(player, _ROUNDED)
-
-
 def _size(packed: dict[str, Any]) -> int:
     if "bytes" in packed:
         return len(packed["bytes"])
     return sum(len(part) for layer in packed["layers"].values() for part in layer.values())
-
-
-def _snapshots(
-    run_dir: pathlib.Path, player: Player
-) -> tuple[atlas.Atlas, np.ndarray, atlas.Snapshot] | None:
-    """Returns the atlas of the game and the snapshots of the run; None if there are none."""
-    try:
-        return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_snapshots(run_dir)
-    except ValueError as error:
-        console.note(f"the page has no picture of all positions: {error}")
-        return None
 
 
 def _atlas(

@@ -157,27 +157,23 @@ def _show_blunders(
 
 def _evaluate(options: Options, player: Player, positions: Positions) -> None:
     """Prints the errors of the network alone and with its search on labelled positions."""
-    numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
-    results = {number: evaluate(player, positions, number) for number in numbers}
-    counts = {number: errors for number, (errors, _) in results.items()}
+    counts, network_scores = {}, None
+    for number in dict.fromkeys((0, *(options.simulations or _LABELLED))):
+        with console.progress() as bar:
+            task = bar.add_task(_name(number), total=len(positions.outcomes))
+            policy = in_slices(
+                functools.partial(_policy, player, number),
+                lambda done, bar=bar, task=task: bar.update(task, completed=done),
+            )
+            scores, values = policy(positions.states)
+        counts[number] = count_errors(positions, lambda _, found=(scores, values): found)
+        network_scores = scores if network_scores is None else network_scores
     if options.json:
-        print(json.dumps(errors_as_json(player, positions, counts), indent=2))
+        print(json.dumps(_errors_as_json(player, positions, counts), indent=2))
         return
-    show_errors(positions, counts)
-    actions = np.asarray(choose(results[0][1], positions.outcomes != ILLEGAL))
+    _show_errors(positions, counts)
+    actions = np.asarray(choose(network_scores, positions.outcomes != ILLEGAL))
     _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
-
-
-def evaluate(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
-    """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
-    with console.progress() as bar:
-        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        policy = in_slices(
-            functools.partial(_policy, player, num_simulations),
-            lambda done: bar.update(task, completed=done),
-        )
-        scores, values = policy(positions.states)
-    return count_errors(positions, lambda _: (scores, values)), scores
 
 
 def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
@@ -196,46 +192,38 @@ def _name(num_simulations: int) -> str:
     return f"{num_simulations} simulations" if num_simulations else "network alone"
 
 
-def errors_as_json(
+def _errors_as_json(
     player: Player, positions: Positions, counts: dict[int, ErrorCounts]
 ) -> dict[str, Any]:
     """Returns the errors as a JSON object; `counts` are by the number of simulations."""
     players = []
     for number, errors in counts.items():
-        shares = {
-            kind: {name: share._asdict() for name, share in by_class.items()}
-            for kind, by_class in rates(positions, errors)._asdict().items()
-        }
         totals = {
             kind: dict(zip(positions.classes, count.tolist(), strict=True))
             for kind, count in errors._asdict().items()
+        }
+        shares = {
+            kind: {name: share._asdict() for name, share in by_class.items()}
+            for kind, by_class in rates(positions, errors)._asdict().items()
         }
         players.append({"simulations": number, "counts": totals, "rates": shares})
     return {"game": player.game.name, "iteration": player.iteration, "players": players}
 
 
-def show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
+def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
     """Prints tables of the errors by class, with 95% intervals."""
     first = next(iter(counts.values()))
-    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
-    random = {"random": random_errors(positions)}
-    for title, totals, columns in (
-        (
-            "% of moves that worsen the outcome (95% interval)",
-            first.positions,
-            random | {name: share.errors for name, share in shares.items()},
-        ),
-        (
-            "The same where exactly one move keeps the outcome",
-            first.decisive,
-            {name: share.decisive_errors for name, share in shares.items()},
-        ),
+    for title, totals, kind in (
+        ("% of moves that worsen the outcome (95% interval)", first.positions, "errors"),
+        ("The same where exactly one move keeps the outcome", first.decisive, "decisive_errors"),
         (
             "% of won and lost positions whose value has the wrong sign",
-            first.decided,
-            {name: share.sign_errors for name, share in shares.items()},
+            *(first.decided, "sign_errors"),
         ),
     ):
+        columns: dict[str, Any] = {"random": random_errors(positions)} if kind == "errors" else {}
+        for number, errors in counts.items():
+            columns[_name(number)] = getattr(rates(positions, errors), kind)
         of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
         names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
         rows = [
