@@ -159,11 +159,10 @@ def test_two_processes_write_one_run(whole):
 ENDED = (2, -signal.SIGABRT)  # JAX aborts the process if it notices the end first.
 
 
-def said_of(who):
-    return (
-        f"error: {who} ended before the others (its output has the reason, unless it was killed): "
-        "start all processes again"
-    )
+def names_the_other(status, err, number):
+    """Whether a process ended because of another one, and named it if it noticed that itself."""
+    sentence = f"error: process {number} ended before the others: start all processes again\n"
+    return status in ENDED and (status != 2 or err.endswith(sentence))
 
 
 # Copies checkpoints to new runs: prints which parts of which files it read, and a digest of the
@@ -216,8 +215,7 @@ def watched(old, new):
 os.rename = watched
 """
     statuses, _, errs = finish(train_two(run_dir, *SHORT, lines=moment))
-    assert statuses[0] == -signal.SIGKILL and statuses[1] in ENDED
-    assert errs == ["", f"{said_of('process 0')} with --resume --run-dir {run_dir}\n"]
+    assert statuses[0] == -signal.SIGKILL and names_the_other(statuses[1], errs[1], 0)
     assert names(run_dir / "checkpoints") == ["1", "2", "3.partial"]
     path = run_dir / "checkpoints" / "2" / "state" / "arrays-1.npz"
     content = bytearray(path.read_bytes())
@@ -268,8 +266,7 @@ def test_the_others_name_a_process_that_ended(tmp_path):
     lines = in_iteration_2(1, 'raise KeyError("a defect")')
     statuses, _, errs = finish(train_two(run_dir, *UNVERIFIED, lines=lines))
     assert statuses[1] == 1 and errs[1].endswith("KeyError: 'a defect'\n")
-    assert statuses[0] in ENDED
-    assert errs[0] == f"{said_of('process 1')} with --resume --run-dir {run_dir}\n"
+    assert names_the_other(statuses[0], errs[0], 1)
     assert names(run_dir / "checkpoints") == ["1"]
 
 
