@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 import functools
-import importlib.util
 import pathlib
 import re
 
@@ -34,14 +33,6 @@ def guide():
 def blocks(page):
     """The blocks of Python of a page."""
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-
-
-def load(path):
-    """A script that is not in a package, as a module."""
-    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def only_trace(parts, state, iteration=step.iteration):

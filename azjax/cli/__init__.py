@@ -4,7 +4,6 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
 from typing import NoReturn
 
 from azjax import _interrupts as interrupts
@@ -41,24 +40,9 @@ def run_program(module: str) -> NoReturn:
     Importing the module takes seconds. Ctrl-C is handled, and a line is printed, before the import.
     """
     interrupts.listen()
-    with _starting(module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")):
-        program = importlib.import_module(module).main
-    sys.exit(program())
-
-
-@contextlib.contextmanager
-def _starting(name: str) -> Iterator[None]:
-    """Prints on stderr that a program starts; a terminal shows it until the `with` block ends.
-
-    With several processes, only process 0 prints it.
-    """
+    name = module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")
     is_first = os.environ.get("JAX_PROCESS_ID", "0") == "0"
-    if not is_first or {"-h", "--help", "--json"} & {*sys.argv}:
-        yield
-        return
-    line, is_terminal = f"{name}: starting…", sys.stderr.isatty()
-    with contextlib.suppress(OSError):
-        print(line, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
-    yield
-    if is_terminal:
-        print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)
+    if is_first and not {"-h", "--help", "--json"} & {*sys.argv}:
+        with contextlib.suppress(OSError):
+            print(f"{name}: starting…", file=sys.stderr, flush=True)
+    sys.exit(importlib.import_module(module).main())

@@ -175,9 +175,8 @@ def make_agents(
 ) -> list[Agent]:
     """Makes several players with different names."""
     specs = [one for spec in specs for one in expand(spec, typed)]
-    for spec in specs:
-        if specs.count(spec) > 1:
-            raise ValueError(f"the player {spec!r} is listed twice: list it once")
+    if twice := next((spec for spec in specs if specs.count(spec) > 1), None):
+        raise ValueError(f"the player {twice!r} is listed twice: list it once")
     agents = [make_agent(spec, game, typed) for spec in specs]
     names = [agent.name for agent in agents]
     return [

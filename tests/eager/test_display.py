@@ -4,7 +4,6 @@ import io
 from types import SimpleNamespace
 
 from rich.console import Console
-from rich.panel import Panel
 
 from azjax.callbacks import Sink
 from azjax.cli.display import Display
@@ -19,10 +18,9 @@ class FakeTerminal(io.StringIO):
     def __init__(self, columns=140):
         super().__init__()
         self.emulator = Emulator(columns, 40)
-        self.console = self.open_console(columns)
-
-    def open_console(self, columns):
-        return Console(file=self, force_terminal=True, width=columns, height=40, color_system=None)
+        self.console = Console(
+            file=self, force_terminal=True, width=columns, height=40, color_system=None
+        )
 
     def write(self, text):
         self.emulator.feed(text.replace("\n", "\r\n").encode())
@@ -87,23 +85,23 @@ def test_a_narrower_terminal_shows_one_table():
         assert screen.count("87 + 553") == (3 if before_close else 4)
 
 
-def test_what_callbacks_print_at_the_end_is_below_the_table():
-    """They print through consoles of their own, so the table must be closed before."""
-    terminal = FakeTerminal(columns=80)
+def test_the_table_is_closed_before_callbacks_print_results():
+    order = []
+
+    class Table(list):
+        __call__ = list.append
+
+        def close(self):
+            order.append(f"closed after {len(self)}")
 
     class Result(Callback):
         def on_end(self, loop):
-            terminal.open_console(80).print(Panel("perfect\nin every position", expand=False))
+            order.append("printed")
 
     def step(state):
         metrics = SimpleNamespace(games=1, losses=record(1).losses)
         return SimpleNamespace(iteration=state.iteration + 1), metrics
 
-    sink = Sink(lambda loop: Display(terminal.console, 3, "perfect"))
-    loop = Loop(None, SimpleNamespace(iteration=0), step, 3, 0.0, callbacks=[sink, Result()])
-    loop.run()
-    *table, until, top, first, second, bottom = str(terminal).splitlines()
-    assert len(table) == 4 and table[0].startswith("iteration ") and until.startswith("until")
-    assert [top[0], first, second, bottom[0]] == [
-        *("╭", "│ perfect           │", "│ in every position │", "╰")
-    ]
+    callbacks = [Sink(lambda loop: Table()), Result()]
+    Loop(None, SimpleNamespace(iteration=0), step, 3, 0.0, callbacks=callbacks).run()
+    assert order == ["closed after 3", "printed"]

@@ -1,7 +1,6 @@
 """What README, guide and messages state is what the code does, and commands in them are parsed."""
 
 import ast
-import dataclasses
 import importlib
 import inspect
 import re
@@ -13,11 +12,9 @@ import pytest
 
 from azjax import cli, training
 from azjax.cli import custom, parsing, train
-from azjax.runs import presets
-from source import PAGES, README, ROOT, blocks, load, trees
+from source import PAGES, README, ROOT, blocks, trees
 
 TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
-HOOKS = load("docs/hooks.py")
 NOTEBOOKS = sorted((ROOT / "experiments" / "notebooks").glob("*.ipynb"))
 
 
@@ -118,18 +115,3 @@ def test_the_guide_uses_names_and_arguments_that_exist():
 def test_the_guide_has_what_it_needs():
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "\nuse_directory_urls: false" in settings and "\n  - search\n  - offline " in settings
-
-
-def test_every_setting_of_a_preset_is_in_the_tables():
-    page = HOOKS.on_page_markdown((ROOT / "docs" / "reference" / "settings.md").read_text())
-    parts = ("network", "search", "selfplay", "targets", "replay", "learner")
-    names = {
-        field.name
-        for preset in presets.PRESETS.values()
-        for part in parts
-        for field in dataclasses.fields(getattr(preset, part))
-    }
-    missing = [name for name in names if f"\n| `{name}` | " not in page]
-    assert missing == []
-    row = re.search(r"^\| `learning_rate` \| (.*) \| (.*) \| (.*) \| (.*) \|$", page, re.M)
-    assert row.groups()[:2] == ("`0.002`", "above 0") and "0.05: paper" in row[3]

@@ -52,19 +52,6 @@ def test_a_process_prints_its_first_line_before_it_imports_jax(tmp_path):
     assert (done.stdout, done.stderr) == ("", "azjax verify: starting…\nimport jax\n")
 
 
-def test_a_terminal_shows_the_line_until_the_imports_end():
-    lines = """
-import sys, types
-from azjax.cli import run_program
-sys.modules["azjax.cli.test"] = types.SimpleNamespace(main=lambda: print("done"))
-run_program("azjax.cli.test")
-"""
-    with Terminal(["-c", lines], os.environ | {"PYTHONPATH": str(ROOT)}) as terminal:
-        assert terminal.finish() == 0
-    line = "azjax test: starting…"
-    assert terminal.screen == f"{line}\r{' ' * len(line)}\rdone\n"
-
-
 @pytest.fixture
 def start():
     with contextlib.ExitStack() as stack:
