@@ -8,7 +8,9 @@ docstring below a field is its help.
 import argparse
 import dataclasses
 import enum
+import functools
 import inspect
+import operator
 import pathlib
 import re
 import shutil
@@ -18,8 +20,8 @@ import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NoReturn
 
+from azjax import _settings as settings
 from azjax._commands import command
-from azjax._settings import Kinds, check_kind, checked, did_you_mean, field_docs, find_kinds
 
 _NUMBERS: dict[Any, str] = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}
 
@@ -35,11 +37,11 @@ class Place(enum.Enum):
 class _Parser(argparse.ArgumentParser):
     """Raises a ValueError instead of ending the program, and never abbreviates options."""
 
-    def __init__(self, prog: str, **settings: Any):
+    def __init__(self, prog: str, **others: Any):
         style = argparse.RawDescriptionHelpFormatter
         nothing = argparse.SUPPRESS
         super().__init__(
-            prog, formatter_class=style, argument_default=nothing, allow_abbrev=False, **settings
+            prog, formatter_class=style, argument_default=nothing, allow_abbrev=False, **others
         )
 
     def error(self, message: str) -> NoReturn:
@@ -70,14 +72,16 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
     parser.usage = f"%(prog)s {''.join(places)}[OPTIONS]"
     found, rest = parser.parse_known_intermixed_args(_with_dashes(words))
     if rest:
-        meant = did_you_mean(rest[0].partition("=")[0], [option for option, _ in hints.values()])
+        options = [option for option, _ in hints.values()]
+        meant = settings.did_you_mean(rest[0].partition("=")[0], options)
         parser.error(f"{rest[0]!r} is unknown here{meant}")
-    values = {}
+    content = dataclasses.asdict(default)
     for path, value in vars(found).items():
         option, hint = hints[path]
-        value = tuple(value) if isinstance(value, list) else value
-        values[path] = checked(option, value, hint)
-    return _build(default, values)
+        *sections, name = path.split(".")
+        section = functools.reduce(operator.getitem, sections, content)
+        section[name] = settings.checked(option, value, hint)
+    return settings.from_dict(type(default), content)
 
 
 def peek(words: Iterable[str], *names: str) -> tuple[dict[str, str], list[str]]:
@@ -112,11 +116,11 @@ def choose_kinds(default: Any, words: Sequence[str], prefix: str = "") -> Any:
     changes = {}
     for name, hint, _, old, inner in _read_fields(default, prefix):
         value: Any = old
-        if kinds := find_kinds(hint):
+        if kinds := settings.find_kinds(hint):
             names = [n.removeprefix(inner) for n in given(words) if n.startswith(inner)]
             current = getattr(value, kinds.tag)
             chosen = peek(words, inner + kinds.tag)[0].get(inner + kinds.tag, current)
-            check_kind(kinds, chosen, names, spell(inner))
+            settings.check_kind(kinds, chosen, names, spell(inner))
             value = value if chosen == current else kinds.classes[chosen]()
         if dataclasses.is_dataclass(old):
             value = choose_kinds(value, words, inner)
@@ -134,20 +138,12 @@ def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, tup
         yield name, hints[name], places, getattr(default, name), inner
 
 
-def _build(default: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """Returns the dataclass with the values of some fields, by their paths."""
-    changes = {}
-    for field in dataclasses.fields(default):
-        old, path = getattr(default, field.name), prefix + field.name
-        if dataclasses.is_dataclass(old):
-            changes[field.name] = _build(old, values, f"{path}.")
-        elif path in values:
-            changes[field.name] = values[path]
-    return dataclasses.replace(default, **changes)
-
-
 def _add_options(
-    parser: _Parser, default: Any, prefix: str = "", path: str = "", kinds: Kinds | None = None
+    parser: _Parser,
+    default: Any,
+    prefix: str = "",
+    path: str = "",
+    kinds: settings.Kinds | None = None,
 ) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Adds the fields of a dataclass to a parser; yields their paths, options and types."""
     group = parser.add_argument_group(prefix[:-1]) if prefix else parser
@@ -156,13 +152,13 @@ def _add_options(
         if Place.HIDDEN in places:
             continue
         if dataclasses.is_dataclass(value):
-            yield from _add_options(parser, value, inner, f"{place}.", find_kinds(hint))
+            yield from _add_options(parser, value, inner, f"{place}.", settings.find_kinds(hint))
             continue
         kind, several = hint, False
         while typing.get_origin(kind) not in (None, Literal):  # Without its range and None.
             several |= typing.get_origin(kind) is tuple
             kind = typing.get_args(kind)[0]
-        text = field_docs(type(default)).get(name, "")
+        text = settings.field_docs(type(default)).get(name, "")
         if typing.get_origin(kind) is Literal:
             choices = kinds.classes if kinds and kinds.tag == name else typing.get_args(kind)
             text += f" Choices: {', '.join(choices)}."
