@@ -50,7 +50,7 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
 
-def set_table(options: Options) -> "Table":
+def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     """Makes the players: a seat without one goes to a person, or to the default opponent."""
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
     typed, game = choose_game(named, custom.name_player(options.typed, options.player))
@@ -68,7 +68,7 @@ def set_table(options: Options) -> "Table":
     x = options.x or (opponent if moves_first else HUMAN)
     o = options.o or (opponent if x == HUMAN else HUMAN)
     first, second = (None if spec == HUMAN else seat(spec) for spec in (x, o))
-    return Table(game, (first, second), second or first or seat(opponent))
+    return game, (first, second), second or first or seat(opponent)
 
 
 def start(options: Options) -> int:
@@ -76,7 +76,7 @@ def start(options: Options) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
-        set_table(options).play_game()
+        play_game(*set_table(options))
     except Leave as last:
         print(last)
     return 0
@@ -106,6 +106,9 @@ class Machine:
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
 
+Seats = tuple[Machine | None, Machine | None]  # Of X and O; None for a person.
+
+
 class Position(NamedTuple):
     """A position of a game, and the sum of the rewards so far, for player 0."""
 
@@ -113,89 +116,73 @@ class Position(NamedTuple):
     score: float
 
 
-class Table:
-    """A game and its two players: machines, or None for a person."""
+def play_game(game: Game, seats: Seats, hint: Machine) -> None:
+    """Plays one game, in which `hint` gives hints; raises Leave if a person quits."""
+    person = "a person" if seats == (None, None) else "you"
+    x, o = (seat.name if seat else person for seat in seats)
+    print(f"X: {x}, O: {o}")
+    advance = jax.jit(functools.partial(play, game))
+    history = [Position(game.init(), 0.0)]
+    while not game.is_over(history[-1].state):
+        state, score = history[-1]
+        seat = int(game.player(state))
+        machine = seats[seat]
+        if machine is None or None not in seats:
+            show(game, history)
+        action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
+        if action is None:
+            history = _take_back(game, history)
+            continue
+        step = advance(state, np.int32(action))
+        sign = 1 if seat == 0 else -1
+        history.append(Position(step.state, score + sign * float(step.reward)))
+    show(game, history)
+    score = history[-1].score
+    print(f"X ({x}) wins." if score > 0 else f"O ({o}) wins." if score else "A draw.")
 
-    def __init__(self, game: Game, seats: tuple[Machine | None, Machine | None], hint: Machine):
-        """Takes the players of X and O, and the machine that gives hints."""
-        self.game, self.seats, self._hint = game, seats, hint
-        self._play = jax.jit(functools.partial(play, game))
 
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of the players of X and O."""
-        people = self.seats.count(None)
-        person = "a person" if people == 2 else "you"
-        x, o = (seat.name if seat else person for seat in self.seats)
-        return x, o
+def _choose(game: Game, state: State, machine: Machine) -> int:
+    """Returns the action that a machine chooses, and prints it."""
+    decision = machine.decide(state)
+    if not game.legal_actions(state)[decision.action]:
+        raise ValueError(f"{machine.name} cannot play the action {decision.action} here")
+    names = name_actions(game, state)
+    print(announce(int(game.player(state)), machine.name, decision, names))
+    return int(decision.action)
 
-    def play_game(self) -> None:
-        """Plays one game; raises Leave if a person quits."""
-        print(f"X: {self.names[0]}, O: {self.names[1]}")
-        state = self.game.init()
-        history = [Position(state, 0.0)]
-        while not self.game.is_over(history[-1].state):
-            machine = self.seats[int(self.game.player(history[-1].state))]
-            history = self._machine_moves(machine, history) if machine else self._read_move(history)
-        self._show(history)
-        score = history[-1].score
-        winner = 0 if score > 0 else 1
-        print(f"{MARKS[winner]} ({self.names[winner]}) wins." if score else "A draw.")
 
-    def advance(self, position: Position, action: int) -> Position:
-        """Returns the position after a legal move."""
-        step = self._play(position.state, np.int32(action))
-        sign = 1 if int(self.game.player(position.state)) == 0 else -1
-        return Position(step.state, position.score + sign * float(step.reward))
+def _read_move(game: Game, state: State, hint: Machine) -> int | None:
+    """Reads commands of the person to move until a move; returns its action, or None to undo."""
+    seat, legal = int(game.player(state)), np.asarray(game.legal_actions(state))
+    names = name_actions(game, state)
+    free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
+    while True:
+        line = read_line(f"{MARKS[seat]}, your move: ")
+        match line.lower():
+            case "q" | "quit":
+                raise Leave("Goodbye.")
+            case "help":
+                print(_COMMANDS)
+            case "hint" | "?":
+                show_hint(seat, hint.name, hint.decide(state), legal, names)
+            case "undo":
+                return None
+            case move if move in free:
+                return free[move]
+            case _:
+                shown = repr(line if len(line) <= 20 else f"{line[:19]}…")
+                moves = ", ".join(free)
+                print(f"{shown} is not a legal move: type one of {moves}, or help.")
 
-    def _machine_moves(self, machine: Machine, history: list[Position]) -> list[Position]:
-        if None not in self.seats:
-            self._show(history)
-        state = history[-1].state
-        decision = machine.decide(state)
-        if not self.game.legal_actions(state)[decision.action]:
-            raise ValueError(f"{machine.name} cannot play the action {decision.action} here")
-        moved = self.advance(history[-1], int(decision.action))
-        names = name_actions(self.game, state)
-        print(announce(int(self.game.player(state)), machine.name, decision, names))
-        return [*history, moved]
 
-    def _read_move(self, history: list[Position]) -> list[Position]:
-        """Reads commands of the person to move until a move is made or taken back."""
-        state = history[-1].state
-        seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
-        names = name_actions(self.game, state)
-        free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
-        self._show(history)
-        while True:
-            line = read_line(f"{MARKS[seat]}, your move: ")
-            match line.lower():
-                case "q" | "quit":
-                    raise Leave("Goodbye.")
-                case "help":
-                    print(_COMMANDS)
-                case "hint" | "?":
-                    show_hint(seat, self._hint.name, self._hint.decide(state), legal, names)
-                case "undo":
-                    if earlier := self._take_back(history):
-                        return earlier
-                    print("You have no move to take back.")
-                case move if move in free:
-                    return [*history, self.advance(history[-1], free[move])]
-                case _:
-                    shown = repr(line if len(line) <= 20 else f"{line[:19]}…")
-                    moves = ", ".join(free)
-                    print(f"{shown} is not a legal move: type one of {moves}, or help.")
-
-    def _take_back(self, history: list[Position]) -> list[Position] | None:
-        """Returns the history up to the previous turn of the player to move, if there is one."""
-        players = [int(self.game.player(position.state)) for position in history]
-        before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
-        return history[: before[-1] + 1] if before else None
-
-    def _show(self, history: list[Position]) -> None:
-        before = history[-2].state if len(history) > 1 else None
-        show(self.game, history[-1].state, before)
+def _take_back(game: Game, history: list[Position]) -> list[Position]:
+    """Returns the history up to the previous turn of the player to move, if there is one."""
+    players = [int(game.player(position.state)) for position in history]
+    before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
+    if not before:
+        print("You have no move to take back.")
+        return history
+    return history[: before[-1] + 1]
 
 
 def read_line(prompt: str) -> str:
@@ -210,10 +197,9 @@ def read_line(prompt: str) -> str:
 # Text.
 
 
-def show(game: Game, state: State, before: State | None = None) -> None:
-    """Prints a position, in color on a terminal, and highlights the changes since `before`."""
-    drawing = game.display.render(state)
-    old = drawing if before is None else game.display.render(before)
+def show(game: Game, history: Sequence[Position]) -> None:
+    """Prints the last position, in color on a terminal, with the last changes highlighted."""
+    old, drawing = (game.display.render(history[i].state) for i in (max(len(history) - 2, 0), -1))
     text = Text()
     for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
         style = _STYLES.get(new_mark, "")

@@ -66,7 +66,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     game = misere_pile.make()  # Taking 1, 2, 2 from five stones: the second player loses.
     monkeypatch.setattr(sys, "stdin", Keyboard([0, 1, 1], terminal=False))
     hint = play.Machine(game, random_agent(game), jax.random.key(0))
-    play.Table(game, (None, None), hint).play_game()
+    play.play_game(game, (None, None), hint)
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
 
 
@@ -119,7 +119,7 @@ def test_the_default_opponent(tmp_path, monkeypatch, capfd):
 
     def choose(arguments):
         made.clear()
-        seats = play.set_table(parse(play.Options, arguments.split(), "play")).seats
+        seats = play.set_table(parse(play.Options, arguments.split(), "play"))[1]
         ((spec, game, typed),) = made
         return seats.index(None), spec, game.name, typed.run_dir and str(typed.run_dir)
 
