@@ -30,11 +30,9 @@ class OtherProcessEnded(BaseException):
     It does not derive from Exception: a handler must not take it for damage of a file, for example.
     """
 
-    def __init__(self):
-        """Finds the index of the other process of two; `processes` is empty if there are more."""
+    def __init__(self):  # noqa: D107
         others = {*range(jax.process_count())} - {jax.process_index()}
-        self.processes = others if len(others) == 1 else set()
-        who = "".join(f"process {index}" for index in self.processes) or "another process"
+        who = f"process {others.pop()}" if len(others) == 1 else "another process"
         super().__init__(f"{who} ended before the others: start all processes again")
 
 
