@@ -38,8 +38,7 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        if self.plot:
-            console.check_plot(self.plot)
+        console.check_plot(self.plot)
         if self.export_games:
             game_files.check_path(self.export_games)
 

@@ -83,11 +83,12 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     return status
 
 
-def check_plot(path: pathlib.Path) -> None:
-    """Raises a ValueError if a plot cannot be written; called before the computation."""
-    check_folder(path)
-    if path.suffix != ".svg":
-        raise ValueError(f"--plot is {path}: use a name that ends in .svg")
+def check_plot(path: pathlib.Path | None) -> None:
+    """Raises a ValueError if a picture cannot be written; called before the computation."""
+    if path is not None:
+        check_folder(path)
+        if path.suffix != ".svg":
+            raise ValueError(f"{path} is not an SVG: use a name that ends in .svg")
 
 
 # Notes and progress, on stderr.

@@ -4,7 +4,6 @@ import dataclasses
 import pathlib
 
 from azjax.cli import console, custom
-from azjax.drawing import check_folder
 from azjax.viz import animation, atlas, report
 
 
@@ -19,14 +18,10 @@ class Options:
 
 def write(options: Options) -> int:
     """Writes the files and prints where they are."""
-    if options.animation:
-        if options.animation.suffix.lower() != ".svg":
-            raise ValueError(f"{options.animation} is not an SVG: give a name that ends in .svg")
-        check_folder(options.animation)
+    console.check_plot(options.animation)
     run_dir, player = custom.open_run(options.typed)
-    solution = None
-    if player.game.is_small or options.animation:
-        solution = console.solve(player.game)
+    wanted = player.game.is_small or options.animation
+    solution = console.solve(player.game) if wanted else None
     if options.animation and solution:
         places = atlas.make_atlas(player.game, solution)
         animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(options.animation)

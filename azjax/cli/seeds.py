@@ -42,8 +42,7 @@ class Options:
     """Draw the share of seeds that reached the goal, by iteration, to this SVG file."""
 
     def __post_init__(self):
-        if self.plot:
-            console.check_plot(self.plot)
+        console.check_plot(self.plot)
 
 
 def run(options: Options) -> int:
