@@ -279,18 +279,14 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
 
 
 def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
-    """Shows a progress bar for each ply; returns the last step."""
+    """Shows the progress of the current ply; returns the last step."""
+    step = None
     with console.progress() as progress:
-        bars: dict[int, Any] = {}
-        step = None
+        bar = progress.add_task("")
         for step in steps:
-            if step.ply not in bars:
-                bars[step.ply] = progress.add_task("")
             lost = f"{step.ends.moves[2]:,} lost ends"
             text = f"ply {step.ply:2}: {step.total:,} positions; {lost}"
-            progress.update(
-                bars[step.ply], completed=step.positions, total=step.total, description=text
-            )
+            progress.update(bar, completed=step.positions, total=step.total, description=text)
     assert step is not None  # Every exploration has a start.
     return step
 
