@@ -119,9 +119,9 @@ def choose_kinds(default: Any, words: Sequence[str], prefix: str = "") -> Any:
         if kinds := settings.find_kinds(hint):
             names = [n.removeprefix(inner) for n in given(words) if n.startswith(inner)]
             current = getattr(value, kinds.tag)
-            chosen: Any = peek(words, inner + kinds.tag)[0].get(inner + kinds.tag, current)
+            chosen = peek(words, inner + kinds.tag)[0].get(inner + kinds.tag, current)
             settings.check_kind(kinds, chosen, names, spell(inner))
-            value = value if chosen == current else kinds.classes[chosen]()
+            value = value if chosen == current else kinds.classes[str(chosen)]()
         if dataclasses.is_dataclass(old):
             value = choose_kinds(value, words, inner)
         if value is not old:
