@@ -106,10 +106,9 @@ def parse(text: str) -> Spec:
     found: dict[str, Any] = match.groupdict() if match else {}
     number, seconds = int(found.get("number") or 1), float(found.get("seconds") or 1)
     if not (match and 1 <= number <= MOST_SIMULATIONS and 0 < seconds <= _LONGEST):
-        raise ValueError(
-            f"{text!r} is not a player: write {name}{''.join(form)}, with a number up to "
-            f"{MOST_SIMULATIONS}, or a time up to {_LONGEST}s such as 0.5s"
-        )
+        number = f", a number up to {MOST_SIMULATIONS}" * bool({_NUMBER, _AMOUNT} & {*form})
+        time = f", or a time up to {_LONGEST}s such as 0.5s" * (_AMOUNT in form)
+        raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}{time}")
     spec = Spec(text, name)
     if found.get("number"):
         spec = spec._replace(number=number)

@@ -157,23 +157,27 @@ def _show_blunders(
 
 def _evaluate(options: Options, player: Player, positions: Positions) -> None:
     """Prints the errors of the network alone and with its search on labelled positions."""
-    counts, network_scores = {}, None
-    for number in dict.fromkeys((0, *(options.simulations or _LABELLED))):
-        with console.progress() as bar:
-            task = bar.add_task(_name(number), total=len(positions.outcomes))
-            policy = in_slices(
-                functools.partial(_policy, player, number),
-                lambda done, bar=bar, task=task: bar.update(task, completed=done),
-            )
-            scores, values = policy(positions.states)
-        counts[number] = count_errors(positions, lambda _, found=(scores, values): found)
-        network_scores = scores if network_scores is None else network_scores
+    numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
+    results = {number: evaluate(player, positions, number) for number in numbers}
+    counts = {number: errors for number, (errors, _) in results.items()}
     if options.json:
         print(json.dumps(_errors_as_json(player, positions, counts), indent=2))
         return
     _show_errors(positions, counts)
-    actions = np.asarray(choose(network_scores, positions.outcomes != ILLEGAL))
+    actions = np.asarray(choose(results[0][1], positions.outcomes != ILLEGAL))
     _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
+
+
+def evaluate(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
+    """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
+    with console.progress() as bar:
+        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
+        policy = in_slices(
+            functools.partial(_policy, player, num_simulations),
+            lambda done: bar.update(task, completed=done),
+        )
+        scores, values = policy(positions.states)
+    return count_errors(positions, lambda _: (scores, values)), scores
 
 
 def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
