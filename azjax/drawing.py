@@ -10,8 +10,8 @@ import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,10 +23,11 @@ COLOR_HEAT = "#117A65"
 PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
 LAST = {  # Attributes of the mark on the last move.
     **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
-    "stroke-dasharray": "3 2",
+    **{"stroke-dasharray": "3 2", "rx": 3},
 }
 _LOOKS = {1: (COLOR_X, "az-x"), -1: (COLOR_O, "az-o")}  # Color and CSS class of a player.
 CELL = 30  # Width of a cell in drawing units, which do not depend on the size in pixels.
+_HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon; its width is `CELL`.
 _GAP = 12
 
 
@@ -132,6 +133,7 @@ def board(
     last: int | None = None,
     size: float = 120,
     discs: bool = False,
+    hexagons: bool = False,
 ) -> Drawing:
     """Draws a board of stones.
 
@@ -144,6 +146,7 @@ def board(
       last: the cell of the last move, which is marked.
       size: width in pixels.
       discs: whether the stones are discs, as in Connect Four.
+      hexagons: whether the cells are hexagons, as in Hex.
 
     Raises:
       ValueError: if `cells`, `values` or `labels` do not fit the shape.
@@ -155,28 +158,28 @@ def board(
                 f"{name} has shape {np.shape(given)}: a board of {shape[0]} by {shape[1]} cells "
                 f"needs {shape[0] * shape[1]} of them, row by row"
             )
-    width, height = shape[1] * CELL, shape[0] * CELL
-    attributes = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
-    parts = [node("rect", {"width": width, "height": height} | attributes)]
-    for i, value in enumerate([] if values is None else values):
+    grid = _hexagons(shape) if hexagons else _squares(shape)
+    parts = list(grid.paper)
+    for center, value in zip(grid.centers, [] if values is None else values, strict=False):
         if value > 0:
-            attributes = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
-            parts.append(_square(shape, i, 0, attributes | {"class": "az-heat"}))
-    parts.append(_grid(shape))
+            heat = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
+            parts.append(grid.outline(center, 0, heat | {"class": "az-heat"}))
+    parts += grid.lines
     if last is not None:
-        parts.append(_square(shape, last, 2, LAST | {"rx": 3}))
-    for i, mark in enumerate(stones):
+        parts.append(grid.outline(grid.centers[last], 2, LAST))
+    for i, mark in enumerate(stones.tolist()):
         if mark:
-            parts.append((disc if discs else stone)(_center(shape, i), int(mark)))
+            parts.append((_disc if discs else _stone)(grid.centers[i], mark))
         elif labels is not None and labels[i]:
-            parts.append(cell_label(_center(shape, i), labels[i]))
+            parts.append(_cell_label(grid.centers[i], labels[i]))
     if lines is not None:
         complete = np.abs(stones[lines].sum(axis=1)) == lines.shape[1]
-        parts += [_strike(shape, line) for line in lines[complete]]
+        parts += [_strike(*(grid.centers[line[i]] for i in (0, -1))) for line in lines[complete]]
     group = node("g", {"transform": "translate(2 2)"}, *parts)
     marks = np.where(stones == 1, "X", np.where(stones == -1, "O", ".")).reshape(shape)
     label = "board " + " ".join("".join(row) for row in marks)
-    return canvas(width + 4, height + 4, group, scale=size / (width + 4), label=label)
+    width, height = grid.width + 4, grid.height + 4
+    return canvas(width, height, group, scale=size / width, label=label)
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
@@ -212,33 +215,82 @@ def signed(value: float, digits: int = 2) -> str:
     return ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
-def _center(shape, cell: int) -> tuple[float, float]:
-    row, column = divmod(int(cell), shape[1])
-    return (column + 0.5) * CELL, (row + 0.5) * CELL
+class _Grid(NamedTuple):
+    """The cells of a board: their centers, paper below and lines above a heat map, and the size.
+
+    `outline(center, inset, attributes)` draws a cell, smaller by `inset` on each side.
+    """
+
+    centers: list[tuple[float, float]]
+    outline: Callable[..., ElementTree.Element]
+    paper: list[ElementTree.Element]
+    lines: list[ElementTree.Element]
+    width: float
+    height: float
 
 
-def _square(shape, cell, inset, attributes):
-    x, y = _center(shape, cell)
-    half = CELL / 2 - inset
-    place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half}
-    return node("rect", place | attributes)
-
-
-def _grid(shape):
+def _squares(shape: tuple[int, int]) -> _Grid:
     rows, columns = shape
-    across = [f"M0 {r * CELL}H{columns * CELL}" for r in range(1, rows)]
-    down = [f"M{c * CELL} 0V{rows * CELL}" for c in range(1, columns)]
-    return node("path", {"d": "".join(across + down), "stroke": GRID, "class": "az-grid"})
+    width, height = columns * CELL, rows * CELL
+
+    def square(center, inset, attributes):
+        half = CELL / 2 - inset
+        place = {"x": center[0] - half, "y": center[1] - half, "width": 2 * half}
+        return node("rect", place | {"height": 2 * half} | attributes)
+
+    centers = [((c + 0.5) * CELL, (r + 0.5) * CELL) for r in range(rows) for c in range(columns)]
+    look = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
+    paper = node("rect", {"width": width, "height": height} | look)
+    across = [f"M0 {r * CELL}H{width}" for r in range(1, rows)]
+    down = [f"M{c * CELL} 0V{height}" for c in range(1, columns)]
+    lines = node("path", {"d": "".join(across + down), "stroke": GRID, "class": "az-grid"})
+    return _Grid(centers, square, [paper], [lines], width, height)
 
 
-def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
-    """Draws a stone, 1 = X or -1 = O."""
+def _hexagons(shape: tuple[int, int]) -> _Grid:
+    """Arranges hexagons in a rhombus: each row is half a cell to the right of the one above.
+
+    Sides have the color of the player who connects them: X top and bottom, O left and right.
+    """
+    rows, columns = shape
+
+    def corners(center, numbers, inset=0) -> str:  # Clockwise.
+        angles = [math.radians(60 * (number % 6) - 30) for number in numbers]
+        (x, y), reach = center, _HIGH / 2 - inset
+        points = [(x + reach * math.cos(a), y + reach * math.sin(a)) for a in angles]
+        return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+
+    def hexagon(center, inset, attributes):
+        return node("polygon", {"points": corners(center, range(6), inset)} | attributes)
+
+    def side(cells, first, color):  # Three corners of each cell.
+        points = " ".join(corners(cell, range(first, first + 3)) for cell in cells)
+        look = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
+        return node("polyline", {"points": points} | look)
+
+    centers = [
+        ((c + r / 2 + 0.5) * CELL, (0.75 * r + 0.5) * _HIGH)
+        for r in range(rows)
+        for c in range(columns)
+    ]
+    look = {"fill": PAPER, "stroke": GRID, "class": "az-paper"}
+    sides = [
+        side(centers[:columns], 4, COLOR_X),
+        side(centers[: -columns - 1 : -1], 1, COLOR_X),
+        side(centers[::columns][::-1], 2, COLOR_O),
+        side(centers[columns - 1 :: columns], 5, COLOR_O),
+    ]
+    width, height = (columns + (rows - 1) / 2) * CELL, (0.75 * rows + 0.25) * _HIGH
+    return _Grid(centers, hexagon, [hexagon(c, 0, look) for c in centers], sides, width, height)
+
+
+def _stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
     color, name = _LOOKS[mark]
     return _mark(center, mark, 1.0, {"stroke": color, "class": name, "stroke-width": 3.5})
 
 
-def disc(center: tuple[float, float], mark: int) -> ElementTree.Element:
-    """Draws a stone as a disc, with its mark cut out."""
+def _disc(center: tuple[float, float], mark: int) -> ElementTree.Element:
+    """Draws a disc, with its mark cut out."""
     color, name = _LOOKS[mark]
     circle = node("circle", {"cx": center[0], "cy": center[1], "r": CELL * 0.42})
     cut = _mark(center, mark, 0.5, {"stroke": PAPER, "class": "az-cut", "stroke-width": 2})
@@ -257,14 +309,13 @@ def _mark(center, mark: int, scale: float, look: dict[str, Any]) -> ElementTree.
     return node("circle", {"cx": x, "cy": y, "r": CELL * 0.26 * scale} | look)
 
 
-def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
-    """Draws a label in an empty cell."""
+def _cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
     x, y = center
     attributes = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
     return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | attributes, text)
 
 
-def _strike(shape, line):
-    (x1, y1), (x2, y2) = (_center(shape, cell) for cell in (line[0], line[-1]))
+def _strike(start: tuple[float, float], end: tuple[float, float]) -> ElementTree.Element:
+    (x1, y1), (x2, y2) = start, end
     attributes = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
     return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | attributes)

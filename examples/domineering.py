@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._commands import command
-from azjax.games.base import Game
+from azjax.games.base import Display, Game
 from azjax.games.check import check_game
-from azjax.games.display import Display
 from azjax.games.square import ENCODINGS, observation_planes
 
 N = 5

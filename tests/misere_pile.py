@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game
-from azjax.games.display import Display
+from azjax.games.base import Display, Game
 from azjax.games.square import ENCODINGS, observation_planes
 
 

@@ -7,8 +7,7 @@ encodings have names and numbers of planes of their own.
 
 import jax.numpy as jnp
 
-from azjax.games.base import Game
-from azjax.games.display import Display
+from azjax.games.base import Display, Game
 
 STONES = 7
 

@@ -11,18 +11,10 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
 from azjax._settings import checked, did_you_mean
-from azjax.games import (
-    breakthrough,
-    connect_four,
-    from_pgx,
-    hex,
-    mnk,
-    othello,
-    tic_tac_toe,
-)
-from azjax.games.base import Game, init_batch, play, random_action, where
+from azjax.games import breakthrough, connect_four, from_pgx, hex, mnk, othello, tic_tac_toe
+from azjax.games.base import Display, Game, init_batch, play, random_action, where
 
-__all__ = ["Game", "available", "has_variants", "init_batch", "make", "play"]
+__all__ = ["Display", "Game", "available", "has_variants", "init_batch", "make", "play"]
 __all__ += ["random_action", "where"]
 
 # For each game: the function that makes it, the minimum and maximum count of numbers in its size,

@@ -20,7 +20,8 @@ a state obeys `value(s) = max_a [reward + discount * value(next)]` for any order
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -28,7 +29,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._commands import keep, unpicklable
-from azjax.games.display import Display
 
 State = Any  # A pytree of arrays, one type per game.
 # A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
@@ -78,6 +78,31 @@ class Positions(NamedTuple):
 
     def __repr__(self):
         return f"Positions(outcomes={self.outcomes.shape}, classes={self.classes})"
+
+
+def write_state(state: State) -> str:
+    """Formats the arrays of a state, one per line, such as `player 0`."""
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    named = [(jax.tree_util.keystr(k, simple=True, separator="."), leaf) for k, leaf in leaves]
+    return "\n".join(f"{name} {leaf}".strip() for name, leaf in named)
+
+
+class Display(NamedTuple):
+    """Text, pictures and names of actions. Every function is optional and runs on the host.
+
+    Attributes:
+      render: `state -> str`, the position as text for a terminal.
+      draw: `(state, values=None, labels=None, last=None, size=120) -> drawing.Drawing`, a picture.
+        `values [A]` in [0, 1] are a heat map and `labels [A]` are text, both drawn where their
+        actions lead; `last` is the last action, which is marked; `size` is the width in pixels.
+        If None, pictures show the text of `render`.
+      name_actions: `state -> [A]`, names of the actions in a position, such as `d3`. If None, the
+        names are the numbers of the actions.
+    """
+
+    render: Callable[[State], str] = write_state
+    draw: Callable[..., Any] | None = None
+    name_actions: Callable[[State], Sequence[str]] | None = None
 
 
 class Game(NamedTuple):
@@ -186,6 +211,34 @@ def name_actions(game: Game, state: State) -> list[str]:
     """
     names = game.display.name_actions
     return [str(name) for name in (range(game.num_actions) if names is None else names(state))]
+
+
+def one_per_size(make: Callable[..., Game]) -> Callable[..., Game]:
+    """Decorates a function that makes a game: equal sizes, given or not, return one object."""
+    signature, cached = inspect.signature(make), functools.cache(make)
+
+    @functools.wraps(make)
+    def make_once(*sizes, **named):
+        given = signature.bind(*sizes, **named)
+        given.apply_defaults()
+        return cached(*given.args)
+
+    return make_once
+
+
+def guard_step(
+    num_actions: int,
+    legal_actions: Callable[[State], jax.Array],
+    move: Callable[[State, jax.Array], tuple[State, jax.Array]],
+) -> Callable[[State, jax.Array], tuple[State, jax.Array]]:
+    """Makes `Game.step` from a function for legal actions; others change nothing and earn 0."""
+
+    def step(state, action):
+        is_legal = legal_actions(state)[action] & (action >= 0) & (action < num_actions)
+        after, reward = move(state, action)
+        return where(is_legal, after, state), jnp.where(is_legal, reward, jnp.float32(0))
+
+    return step
 
 
 def init_batch(game: Game, batch_size: int) -> State:

@@ -7,21 +7,26 @@ the last row or by capturing all pieces. A legal move always exists, and draws a
 corner. Both are from the mover's perspective: the mover's pieces move up.
 """
 
-import functools
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
-from azjax.games.base import Game, Symmetries, where
-from azjax.games.display import Display
-from azjax.games.square import ENCODINGS, State, cell_names, observation_planes, render_board
+from azjax.games.base import Display, Game, Symmetries, one_per_size
+from azjax.games.square import (
+    State,
+    cell_names,
+    make_display,
+    make_game,
+    observation_planes,
+    start,
+)
 
 _LARGEST = 16
 
 
+@one_per_size
 def make(rows: int = 8, columns: int = 8) -> Game:
     """Returns the game of the given size; repeated calls return the same object."""
     if not (4 <= rows <= _LARGEST and 2 <= columns <= _LARGEST):
@@ -29,11 +34,6 @@ def make(rows: int = 8, columns: int = 8) -> Game:
             f"breakthrough has no board of {rows} by {columns}: use 4 to {_LARGEST} rows and 2 to "
             f"{_LARGEST} columns"
         )
-    return _make(rows, columns)
-
-
-@functools.cache
-def _make(rows: int, columns: int) -> Game:
     cells, shape = rows * columns, (rows, columns)
     origin, target = _moves(rows, columns)
     turn = np.tile([-1, 0, 1], cells)
@@ -48,20 +48,13 @@ def _make(rows: int, columns: int) -> Game:
         free = jnp.where(turn == 0, board[target] == 0, board[target] != 1)
         return jnp.asarray(on_board) & (board[origin] == 1) & free & ~state.over
 
-    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action < 3 * cells)
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         board = seen(state.board, state.player)
         board = board.at[jnp.asarray(origin)[action]].set(0)
         board = board.at[jnp.asarray(target)[action]].set(1)
         won = jnp.any(board[:columns] == 1) | ~jnp.any(board == -1)
-        moved = state._replace(board=seen(board, state.player), player=1 - state.player, over=won)
-        after = where(is_legal, moved, state)
-        return after, (is_legal & won).astype(jnp.float32)
-
-    def start() -> State:
-        board = np.zeros(shape, np.int8)
-        board[:2], board[-2:] = -1, 1
-        return State(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
+        moved = State(seen(board, state.player), 1 - state.player, won)
+        return moved, won.astype(jnp.float32)
 
     def observe(state: State, encoding: str) -> jax.Array:
         """Encodes the board; `relative` shows it from the mover's perspective."""
@@ -71,24 +64,19 @@ def _make(rows: int, columns: int) -> Game:
         return observation_planes(state.board, state.player, shape, encoding)
 
     mirrored = np.arange(cells).reshape(shape)[:, ::-1].ravel()
-    moves = np.stack([3 * origin + 1 + turn, 3 * mirrored[origin] + 1 - turn])
-    return Game(
+    moves = np.stack([3 * origin + 1 + turn, 3 * mirrored[origin] + 1 - turn]).astype(np.int32)
+    return make_game(
+        shape,
+        3 * cells,
+        legal_actions,
+        move,
         name="breakthrough" if shape == (8, 8) else f"breakthrough:{rows}x{columns}",
-        num_actions=3 * cells,
         max_plies=2 * columns * (2 * rows - 3),
-        encodings=ENCODINGS,
-        init=start,
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
+        init=lambda: start(np.repeat([-1, 0, 1], [2 * columns, cells - 4 * columns, 2 * columns])),
         observe=observe,
-        symmetries=Symmetries(
-            cells=np.stack([np.arange(cells), mirrored]).astype(np.int32),
-            actions=moves.astype(np.int32),
-        ),
+        symmetries=Symmetries(np.stack([np.arange(cells), mirrored]).astype(np.int32), moves),
         most_positions=_bound_positions(cells, 2 * columns),
-        display=_make_display(rows, columns),
+        display=_display(rows, columns),
     )
 
 
@@ -114,30 +102,17 @@ def _bound_positions(cells: int, pieces: int) -> int:
     return 2 * sum(math.comb(cells, i) * math.comb(cells - i, j) for i, j in counts)
 
 
-def _make_display(rows: int, columns: int) -> Display:
-    """Returns the display; pictures show the values of actions on their target cells."""
-    cells = rows * columns
+def _display(rows: int, columns: int) -> Display:
     origin, target = _moves(rows, columns)
+    names, last = cell_names(rows, columns), rows * columns - 1
 
-    def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
-        """Draws the board, X moving up."""
-        to = target if int(state.player) == 0 else cells - 1 - target
-        options = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
-        if values is not None:
-            options["values"] = np.bincount(to, np.asarray(values), cells)
-        if labels is not None:
-            options["labels"] = [
-                " ".join(labels[action] for action in np.flatnonzero(to == cell) if labels[action])
-                for cell in range(cells)
-            ]
-        return drawing.board(np.asarray(state.board), (rows, columns), **options)
+    def cells(moves: np.ndarray, player: int) -> np.ndarray:
+        return last - moves if player else moves
 
     def name_actions(state: State) -> list[str]:
-        names = cell_names(rows, columns)[:: 1 if int(state.player) == 0 else -1]
-        return [names[a] + names[b] for a, b in zip(origin, target, strict=True)]
+        both = (cells(moves, int(state.player)) for moves in (origin, target))
+        return [names[a] + names[b] for a, b in zip(*both, strict=True)]
 
-    return Display(
-        render=lambda state: render_board(state.board, (rows, columns)),
-        draw=draw,
-        name_actions=name_actions,
+    return make_display(
+        (rows, columns), name_actions, lambda state, is_made: cells(target, state.player ^ is_made)
     )

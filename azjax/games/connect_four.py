@@ -8,58 +8,44 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
-from azjax.games.base import Game, Positions, Symmetries
-from azjax.games.display import Display
-from azjax.games.mnk import check_size, empty_board, find_lines, set_stone
-from azjax.games.square import ENCODINGS, State, bound_positions, observation_planes
+from azjax.games.base import Display, Game, Positions, Symmetries, one_per_size
+from azjax.games.mnk import check_size, find_lines, place_stone
+from azjax.games.square import State, bound_positions, make_display, make_game, start
 
-_SIZE = 6, 7, 4
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
-def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
+@one_per_size
+def make(rows: int = 6, columns: int = 7, in_a_row: int = 4) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
     The first player with `in_a_row` stones in a row wins.
     """
     check_size("connect_four", rows, columns, in_a_row)
-    return _make(rows, columns, in_a_row)
-
-
-@functools.cache
-def _make(rows: int, columns: int, in_a_row: int) -> Game:
     size, lines = (rows, columns, in_a_row), find_lines(rows, columns, in_a_row)
     name = "connect_four"
-    if size != _SIZE:
-        name += f":{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != _SIZE[2] else "")
+    if size != (6, 7, 4):
+        name += f":{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != 4 else "")
 
     def legal_actions(state: State) -> jax.Array:
         return (state.board[:columns] == 0) & ~state.over
 
-    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         height = jnp.sum(state.board.reshape(rows, columns)[:, action] != 0)
-        cell = (rows - 1 - height) * columns + action
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action < columns)
-        return set_stone(state, cell, is_legal, lines)
+        return place_stone(state, (rows - 1 - height) * columns + action, lines)
 
-    return Game(
+    return make_game(
+        (rows, columns),
+        columns,
+        legal_actions,
+        move,
         name=name,
-        num_actions=columns,
         max_plies=rows * columns,
-        encodings=ENCODINGS,
-        init=lambda: empty_board(rows * columns),
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
-        observe=lambda state, encoding: observation_planes(
-            state.board, state.player, (rows, columns), encoding
-        ),
+        init=lambda: start(np.zeros(rows * columns)),
         symmetries=_symmetries(rows, columns),
         most_positions=bound_positions(_fillings(rows, columns)),
-        positions=positions if size == _SIZE else None,
-        display=make_display(*size),
+        positions=positions if size == (6, 7, 4) else None,
+        display=display(*size),
     )
 
 
@@ -103,30 +89,26 @@ def positions() -> Positions:
     return Positions(State(*states), outcomes, classes, class_of, apart=("decisive",))
 
 
-def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns the display: text and pictures."""
-    lines, width = find_lines(rows, columns, in_a_row), len(str(columns))
-    names = [str(column + 1) for column in range(columns)]
+def display(rows: int, columns: int, in_a_row: int) -> Display:
+    """Returns the display; its text has the names of the columns below the board."""
+    names, width = [str(column + 1) for column in range(columns)], len(str(columns))
+
+    def find_cells(state: State, is_made: bool) -> np.ndarray:
+        """Finds the free cell of each column where a stone would land, or the one below it."""
+        heights = (np.reshape(state.board, (rows, columns)) != 0).sum(axis=0)
+        return (rows - 1 - heights + is_made) * columns + np.arange(columns)
 
     def render(state: State) -> str:
-        """Returns the board as text, with the names of the columns below."""
         marks = np.array([".", "X", "O"])[np.asarray(state.board).reshape(rows, columns)]
         texts = [*marks.tolist(), names]
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
-    def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
-        """Draws the board, with values and labels in the cells where stones would land."""
-        cells = np.asarray(state.board)
-        stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
-        landing = (rows - 1 - stones) * columns + np.arange(columns)
-        room = stones < rows
-        options = {"size": size, "last": None if last is None else int(landing[last]) + columns}
-        if values is not None:
-            options["values"] = np.zeros(cells.shape)
-            options["values"][landing[room]] = np.asarray(values)[room]
-        if labels is not None:
-            options["labels"] = np.full(cells.shape, "", dtype=object)
-            options["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (rows, columns), lines, discs=True, **options)
-
-    return Display(render, draw, name_actions=lambda state: names)
+    return make_display(
+        (rows, columns),
+        name_actions=lambda state: names,
+        find_cells=find_cells,
+        render=render,
+        cell_size=24,
+        lines=find_lines(rows, columns, in_a_row),
+        discs=True,
+    )

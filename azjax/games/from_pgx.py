@@ -19,11 +19,9 @@ from azjax._commands import command
 from azjax._promotion import mixing
 from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
-from azjax.games.base import Game, State, Symmetries, where
-from azjax.games.display import Display
+from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
 
-_CHESS, _SHOGI, _ANIMAL = ".PNBRQK", ".PLNSBRGK+ABCDE", ".PBRKG"
 _PLIES = {  # The length of the longest game.
     "animal_shogi": 256,
     "chess": 512,
@@ -92,11 +90,9 @@ def make(name: str) -> Game:
     def player(state: Any) -> jax.Array:
         return jnp.int8(state.current_player != first)
 
-    def step(state: Any, action: jax.Array) -> tuple[State, jax.Array]:
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action < num_actions)
+    def move(state: Any, action: jax.Array) -> tuple[State, jax.Array]:
         after = env_step(state, action)
-        reward = after.rewards[state.current_player]
-        return where(is_legal, bare(after), state), jnp.where(is_legal, reward, 0.0)
+        return bare(after), after.rewards[state.current_player]
 
     def observe(state: Any, encoding: str) -> jax.Array:
         del encoding  # There is only one.
@@ -109,7 +105,7 @@ def make(name: str) -> Game:
         max_plies=2 * size**2 if size else _PLIES[name],
         encodings=("relative",),
         init=lambda: jax.tree.map(jnp.asarray, bare(begun)),
-        step=step,
+        step=guard_step(num_actions, legal_actions, move),
         legal_actions=legal_actions,
         is_over=is_over,
         player=player,
@@ -135,13 +131,13 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
     """Returns the display: text, pictures of boards of stones, and names of actions."""
     if name == "tic_tac_toe":
-        like = mnk.make_display(3, 3, 3)
+        like = mnk.display(3, 3, 3)
     elif name == "connect_four":
-        like = connect_four.make_display(6, 7, 4)
+        like = connect_four.display(6, 7, 4)
     elif name == "hex":
-        like = hex.make_display(size, swap=True, mirrored=False)
+        like = hex.display(size, swap=True, mirrored=False)
     elif name == "othello" or name.startswith("go_"):
-        like = othello.make_display(size)  # Go has stones, an action per cell and a pass as well.
+        like = othello.display(size)  # Go has stones, an action per cell and a pass as well.
     else:
         names = _chess_names(size, player) if "chess" in name else None
         return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
@@ -155,14 +151,10 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
         board: Any = -board if int(player(state)) else board
         return Stones(board, jnp.int8(0), jnp.bool_(False))
 
-    render: Any = like.render
-    draw: Any = like.draw
-    name_actions: Any = like.name_actions
-    return Display(
-        lambda state: render(stones(state)),
-        lambda state, **options: draw(stones(state), **options),
-        lambda state: name_actions(stones(state)),
-    )
+    def adapt(function: Any) -> Any:
+        return lambda state, **options: function(stones(state), **options)
+
+    return Display(*map(adapt, like))
 
 
 def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any], list[str]]:
@@ -196,32 +188,34 @@ def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any
     return name_actions
 
 
+_LETTERS = {  # Of the pieces by their numbers.
+    "chess": ".PNBRQK",
+    "gardner_chess": ".PNBRQK",
+    "shogi": ".PLNSBRGK+ABCDE",
+    "animal_shogi": ".PBRKG",
+}
+
+
 def _write_pieces(name: str, state: Any, player: int) -> str:
     """Returns a board of pieces as text, those of the first player in capitals."""
-    inner = getattr(state, "_x", state)
-    if name in ("chess", "gardner_chess"):
-        board = np.asarray(inner.board if name == "chess" else inner._board)
+    inner, letters = getattr(state, "_x", state), _LETTERS[name]
+    board = np.asarray(inner.board if hasattr(inner, "board") else inner._board)
+    if "shogi" in name:  # Numbers from -1; those of the opponent's pieces come last.
+        kinds = len(letters) - 1
+        board = np.where(board >= kinds, kinds - board - 1, board + 1)
+        grid = np.rot90(board.reshape(-1, 9 if name == "shogi" else 4), 3)
+        grid = -grid[::-1, ::-1] if player else grid
+    else:
         size = math.isqrt(len(board))
         grid = np.rot90(board.reshape(size, size))
-        rows = _letters(-np.flip(grid, axis=0) if player else grid, _CHESS).splitlines()
-        ranks = [f"{size - r} {row}" for r, row in enumerate(rows)]
-        return "\n".join([*ranks, "  " + " ".join("abcdefgh"[:size])])
-    if name == "shogi":
-        letters, shape, board, hand = _SHOGI, (9, 9), inner.board, inner.hand
-    else:
-        letters, shape, board, hand = _ANIMAL, (3, 4), inner._board, inner._hand
-    board, kinds = np.asarray(board) + 1, len(letters) - 1
-    board = np.where(board > kinds, kinds - board, board)
-    board = -board[::-1] if player else board
-    hands = np.asarray(hand)[:: -1 if player else 1]
-    first, second = ("".join(np.repeat([*letters[1 : 1 + len(row)]], row)) or "-" for row in hands)
-    held = f"in hand: {first} and {second.lower()}"
-    return _letters(np.rot90(board.reshape(shape), 3), letters) + "\n" + held
-
-
-def _letters(grid: np.ndarray, letters: str) -> str:
+        grid = -np.flip(grid, axis=0) if player else grid
     rows = [
-        [letters[piece] if piece >= 0 else letters[-piece].lower() for piece in row]
+        " ".join(letters[piece] if piece >= 0 else letters[-piece].lower() for piece in row)
         for row in grid.tolist()
     ]
-    return "\n".join(" ".join(row) for row in rows)
+    if "shogi" not in name:
+        ranks = [f"{len(rows) - r} {row}" for r, row in enumerate(rows)]
+        return "\n".join([*ranks, "  " + " ".join("abcdefgh"[: len(rows)])])
+    hands = np.asarray(inner.hand if name == "shogi" else inner._hand)[:: -1 if player else 1]
+    first, second = ("".join(np.repeat([*letters[1 : 1 + len(row)]], row)) or "-" for row in hands)
+    return "\n".join([*rows, f"in hand: {first} and {second.lower()}"])

@@ -6,30 +6,25 @@ second player's first move may be action `n * n`. It replaces X's stone with a s
 reflected cell.
 """
 
-import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
-from azjax.drawing import CELL, COLOR_HEAT, COLOR_O, COLOR_X, GRID, LAST, PAPER, node
-from azjax.games.base import Game, Symmetries, where
-from azjax.games.display import Display
+from azjax.games.base import Display, Game, Symmetries, one_per_size
 from azjax.games.square import (
-    ENCODINGS,
     bound_positions,
     cell_names,
     diagonals,
+    make_display,
+    make_game,
     observation_planes,
-    on_cells,
     render_board,
 )
 
 _USUAL, _LARGEST = 11, 19
-_HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon in pictures; its width is `CELL`.
 
 
 class State(NamedTuple):
@@ -48,6 +43,7 @@ class State(NamedTuple):
     swaps: jax.Array
 
 
+@one_per_size
 def make(n: int = _USUAL, swap: bool = False) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
@@ -59,11 +55,6 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
     if swap and n == 1:
         raise ValueError("hex of 1 by 1 is over before a swap is possible: use 2 or more")
-    return _make(n, swap)
-
-
-@functools.cache
-def _make(n: int, swap: bool) -> Game:
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
@@ -74,15 +65,13 @@ def _make(n: int, swap: bool) -> Game:
         free = (seen(state.board, state.player) == 0) & ~state.over
         return jnp.append(free, state.swaps) if swap else free
 
-    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action < cells + swap)
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         board = seen(state.board, state.player)
         board = jnp.where(jnp.arange(cells) == action, 1, board)
         board = jnp.where(action == cells, state.board, board)
         over, is_first = _joins(board, n), jnp.all(state.board == 0)
         moved = State(seen(board, state.player), 1 - state.player, over, is_first & swap)
-        after = where(is_legal, moved, state)
-        return after, (is_legal & over).astype(jnp.float32)
+        return moved, over.astype(jnp.float32)
 
     def start() -> State:
         no = jnp.bool_(False)
@@ -100,23 +89,21 @@ def _make(n: int, swap: bool) -> Game:
 
     half_turn = diagonals(n)[: 2 if n > 1 else 1]
     swapping = np.full((len(half_turn), 1), cells, np.int32)
-    return Game(
+    return make_game(
+        (n, n),
+        cells + swap,
+        legal_actions,
+        move,
         name=("hex_swap" if swap else "hex") + (f":{n}" if n != _USUAL else ""),
-        num_actions=cells + swap,
         max_plies=cells + swap,
-        encodings=ENCODINGS,
         init=start,
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
         observe=observe,
         symmetries=Symmetries(
             half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
         ),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=make_display(n, swap),
+        display=display(n, swap),
     )
 
 
@@ -143,7 +130,7 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     return reached[-1] != 0
 
 
-def make_display(n: int, swap: bool, mirrored: bool = True) -> Display:
+def display(n: int, swap: bool, mirrored: bool = True) -> Display:
     """Returns the display; an action is named and drawn where its stone appears.
 
     Args:
@@ -151,67 +138,14 @@ def make_display(n: int, swap: bool, mirrored: bool = True) -> Display:
       swap: whether the last action is a swap.
       mirrored: whether the actions of O are numbered after a reflection.
     """
-    own = np.arange(n * n)
-    cells, names = (own, _mirror(n) if mirrored else own), cell_names(n, n)  # Cells of actions.
-
-    def draw(state, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
-        mover, other = cells[state.player], cells[1 - state.player]
-        options = on_cells(mover, other, values, labels, last)
-        return _draw_board(np.asarray(state.board), n, size, **options)
-
-    return Display(
+    own, none = np.arange(n * n), [n * n] * swap
+    cells = [np.append(order, none) for order in (own, _mirror(n) if mirrored else own)]
+    names = (*cell_names(n, n), "swap")
+    return make_display(
+        (n, n),
+        name_actions=lambda state: [names[cell] for cell in cells[state.player]],
+        find_cells=lambda state, is_made: cells[state.player ^ is_made],
         render=lambda state: render_board(state.board, (n, n), slant=1),
-        draw=draw,
-        name_actions=lambda state: [*(names[i] for i in cells[state.player]), *["swap"] * swap],
+        cell_size=45,
+        hexagons=True,
     )
-
-
-def _draw_board(board: np.ndarray, n: int, size: Any, values: Any, labels: Any, last: Any):
-    """Draws a rhombus: each row is half a cell to the right of the one above.
-
-    The arguments are those of `drawing.board`. Sides have the color of the player who connects
-    them: X top and bottom, O left and right.
-    """
-    centers = [
-        ((c + r / 2 + 0.5) * CELL, (0.75 * r + 0.5) * _HIGH) for r in range(n) for c in range(n)
-    ]
-
-    def corner(center: tuple[float, float], k: int, scale: float = 1) -> str:
-        angle, reach = math.radians(60 * (k % 6) - 30), scale * _HIGH / 2  # Clockwise.
-        return (
-            f"{center[0] + reach * math.cos(angle):.2f},{center[1] + reach * math.sin(angle):.2f}"
-        )
-
-    def hexagon(center: tuple[float, float], scale: float, attributes: dict[str, Any]):
-        points = " ".join(corner(center, k, scale) for k in range(6))
-        return node("polygon", {"points": points} | attributes)
-
-    parts = []
-    for i, center in enumerate(centers):
-        parts.append(hexagon(center, 1, {"fill": PAPER, "stroke": GRID, "class": "az-paper"}))
-        if values is not None and values[i] > 0:
-            opacity = 0.7 * min(float(values[i]), 1.0)
-            attributes = {"fill": COLOR_HEAT, "fill-opacity": opacity, "class": "az-heat"}
-            parts.append(hexagon(center, 1, attributes))
-    for side, first, color in (  # Three corners of each cell, clockwise.
-        (centers[:n], 4, COLOR_X),
-        (centers[: -n - 1 : -1], 1, COLOR_X),
-        (centers[::n][::-1], 2, COLOR_O),
-        (centers[n - 1 :: n], 5, COLOR_O),
-    ):
-        points = " ".join(corner(center, first + k) for center in side for k in range(3))
-        line = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
-        parts.append(node("polyline", {"points": points} | line))
-    if last is not None:
-        parts.append(hexagon(centers[last], 0.85, LAST))
-    for i, mark in enumerate(board.tolist()):
-        if mark:
-            parts.append(drawing.stone(centers[i], mark))
-        elif labels is not None and labels[i]:
-            parts.append(drawing.cell_label(centers[i], labels[i]))
-    width, height = (1.5 * n - 0.5) * CELL + 6, (0.75 * n + 0.25) * _HIGH + 6
-    marks = np.array([".", "X", "O"])[board].reshape(n, n)
-    label = "board " + " ".join("".join(row) for row in marks)
-    group = node("g", {"transform": "translate(3 3)"}, *parts)
-    scale = 1 if size is None else size / width
-    return drawing.canvas(width, height, group, scale=scale, label=label)

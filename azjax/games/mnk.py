@@ -7,53 +7,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
-from azjax.games.base import Game, Symmetries, where
-from azjax.games.display import Display
-from azjax.games.square import ENCODINGS, State, bound_positions, cell_names, observation_planes
+from azjax.games.base import Display, Game, Symmetries, one_per_size
+from azjax.games.square import State, bound_positions, cell_names, make_display, make_game, start
 
-_SIZE = 3, 3, 3
 _WIDEST = 32  # Maximum number of rows, and of columns.
 
 
-def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
+@one_per_size
+def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
     The first player with `in_a_row` marks in a row wins.
     """
     check_size("mnk", rows, columns, in_a_row)
-    return _make(rows, columns, in_a_row)
-
-
-@functools.cache
-def _make(rows: int, columns: int, in_a_row: int) -> Game:
     size, cells = (rows, columns, in_a_row), rows * columns
     lines = find_lines(*size)
-
-    def legal_actions(state: State) -> jax.Array:
-        return (state.board == 0) & ~state.over
-
-    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action < cells)
-        return set_stone(state, action, is_legal, lines)
-
-    def observe(state: State, encoding: str) -> jax.Array:
-        return observation_planes(state.board, state.player, (rows, columns), encoding)
-
-    return Game(
-        name="mnk" if size == _SIZE else f"mnk:{rows}x{columns}x{in_a_row}",
+    return make_game(
+        (rows, columns),
         num_actions=cells,
+        legal_actions=lambda state: (state.board == 0) & ~state.over,
+        move=lambda state, action: place_stone(state, action, lines),
+        name="mnk" if size == (3, 3, 3) else f"mnk:{rows}x{columns}x{in_a_row}",
         max_plies=cells,
-        encodings=ENCODINGS,
-        init=lambda: empty_board(cells),
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
-        observe=observe,
+        init=lambda: start(np.zeros(cells)),
         symmetries=symmetries(rows, columns),
         most_positions=bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
-        display=make_display(*size),
+        display=display(*size),
     )
 
 
@@ -67,13 +46,12 @@ def symmetries(rows: int, columns: int) -> Symmetries:
     return Symmetries(cells=cells, actions=cells)
 
 
-def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns the display: text and pictures."""
-    lines, names = find_lines(rows, columns, in_a_row), cell_names(rows, columns)
+def display(rows: int, columns: int, in_a_row: int) -> Display:
+    """Returns the display; in its text, empty cells show their names."""
+    names, every = cell_names(rows, columns), np.arange(rows * columns)
     width = max(map(len, names))
 
     def render(state: State) -> str:
-        """Returns the board as text; empty cells show their names."""
         marks = np.asarray(state.board).tolist()
         cells = [
             f"{'XO'[mark == -1] if mark else name:>{width}}"
@@ -82,35 +60,28 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         texts = [" " + " | ".join(row) for row in np.reshape(cells, (rows, columns))]
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
-    def draw(state, values=None, labels=None, last=None, size=40 * columns) -> drawing.Drawing:
-        options = {"values": values, "labels": labels, "last": last, "size": size}
-        return drawing.board(np.asarray(state.board), (rows, columns), lines, **options)
-
-    return Display(render, draw, name_actions=lambda state: names)
-
-
-def empty_board(cells: int) -> State:
-    """Returns the empty board, X to move."""
-    return State(jnp.zeros(cells, jnp.int8), jnp.zeros((), jnp.int8), jnp.zeros((), bool))
+    return make_display(
+        (rows, columns),
+        name_actions=lambda state: names,
+        find_cells=lambda state, is_made: every,
+        render=render,
+        cell_size=40,
+        lines=find_lines(rows, columns, in_a_row),
+    )
 
 
-def set_stone(
-    state: State, cell: jax.Array, is_legal: jax.Array, lines: np.ndarray
-) -> tuple[State, jax.Array]:
+def place_stone(state: State, cell: jax.Array, lines: np.ndarray) -> tuple[State, jax.Array]:
     """Places the mover's stone; returns the new state and the mover's reward.
 
     Args:
       state: a position.
-      cell: the cell of the stone; any number if the move is illegal.
-      is_legal: `bool []`; if False, the state is returned unchanged.
+      cell: the cell of the stone.
       lines: `[L, length]`, the cells of each line that wins if one player fills it.
     """
     mark = 1 - 2 * state.player
     board = state.board.at[cell].set(mark)
     won = jnp.any(jnp.all(board[lines] == mark, axis=1))
-    moved = state._replace(board=board, player=1 - state.player, over=won | jnp.all(board != 0))
-    after = where(is_legal, moved, state)
-    return after, (is_legal & won).astype(jnp.float32)
+    return State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
 
 
 @functools.cache
@@ -119,8 +90,8 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
     steps = np.arange(length)[:, None]
     lines = []
     for direction in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        for start in np.ndindex(rows, columns):
-            row, column = (np.asarray(start) + steps * direction).T
+        for first in np.ndindex(rows, columns):
+            row, column = (np.asarray(first) + steps * direction).T
             if row[-1] < rows and 0 <= column[-1] < columns:
                 lines.append(row * columns + column)
     return np.array(lines if length > 1 else lines[: rows * columns])

@@ -1,29 +1,18 @@
 """Othello of any even size; action `i` places a disc on cell `i`, and action `n * n` passes."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
-from azjax.games.base import Game, Symmetries, where
-from azjax.games.display import Display
-from azjax.games.square import (
-    ENCODINGS,
-    State,
-    cell_names,
-    diagonals,
-    observation_planes,
-    on_cells,
-    render_board,
-)
+from azjax.games.base import Display, Game, Symmetries, one_per_size
+from azjax.games.square import State, cell_names, diagonals, make_display, make_game, start
 
 _SIZES = range(4, 17, 2)
 _COUNTED = {4: 65_509}  # Reachable positions, counted by `solver.solve`.
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 
 
+@one_per_size
 def make(n: int = 8) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
 
@@ -32,11 +21,6 @@ def make(n: int = 8) -> Game:
     """
     if n not in _SIZES:
         raise ValueError(f"othello has no board of {n} by {n}: use an even number from 4 to 16")
-    return _make(n)
-
-
-@functools.cache
-def _make(n: int) -> Game:
     cells = n * n
     bits = (1 << np.arange(n)).astype(np.uint32)
     whole = np.uint32(2**n - 1)  # All bits of a row.
@@ -81,41 +65,30 @@ def _make(n: int) -> Game:
         free = unpack(moves(words(state.board == mark), words(state.board == -mark)))
         return jnp.append(free, ~jnp.any(free)) & ~state.over
 
-    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        is_legal = legal_actions(state)[action] & (action >= 0) & (action <= cells)
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         mark = 1 - 2 * state.player
         own, other = words(state.board == mark), words(state.board == -mark)
         placed = words(jnp.arange(cells) == action)
         turned = turn(placed, own, other)
         board = jnp.where(unpack(turned | placed), mark, state.board)
         own, other = own | turned | placed, other & ~turned
-        player, over = 1 - state.player, ~jnp.any(moves(own, other) | moves(other, own))
-        moved = state._replace(board=board, player=player, over=over)
-        after = where(is_legal, moved, state)
+        over = ~jnp.any(moves(own, other) | moves(other, own))
         ahead = jnp.sign(jnp.sum(board * mark, dtype=jnp.int32)).astype(jnp.float32)
-        return after, jnp.where(is_legal & over, ahead, 0.0)
+        return State(board, 1 - state.player, over), jnp.where(over, ahead, 0.0)
 
-    def start() -> State:
-        board = np.zeros((n, n), np.int8)
-        board[n // 2 - 1 : n // 2 + 1, n // 2 - 1 : n // 2 + 1] = [[-1, 1], [1, -1]]
-        return State(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
-
-    return Game(
+    discs = np.zeros((n, n), np.int8)
+    discs[n // 2 - 1 : n // 2 + 1, n // 2 - 1 : n // 2 + 1] = [[-1, 1], [1, -1]]
+    return make_game(
+        (n, n),
+        cells + 1,
+        legal_actions,
+        move,
         name="othello" if n == 8 else f"othello:{n}",
-        num_actions=cells + 1,
         max_plies=2 * (cells - 4),
-        encodings=ENCODINGS,
-        init=start,
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
-        observe=lambda state, encoding: observation_planes(
-            state.board, state.player, (n, n), encoding
-        ),
+        init=lambda: start(discs),
         symmetries=symmetries(n),
         most_positions=_COUNTED.get(n, 2 * 2**4 * 3 ** (cells - 4)),
-        display=make_display(n),
+        display=display(n),
     )
 
 
@@ -131,16 +104,7 @@ def symmetries(n: int) -> Symmetries:
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
 
 
-def make_display(n: int) -> Display:
-    """Returns the display: text, pictures without the pass, and names of actions."""
-    cells = np.arange(n * n)
-
-    def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
-        options = on_cells(cells, cells, values, labels, last)
-        return drawing.board(np.asarray(state.board), (n, n), size=size, **options)
-
-    return Display(
-        render=lambda state: render_board(state.board, (n, n)),
-        draw=draw,
-        name_actions=lambda state: (*cell_names(n, n), "pass"),
-    )
+def display(n: int) -> Display:
+    """Returns the display; the last action is a pass, which has no cell."""
+    actions, names = np.arange(n * n + 1), (*cell_names(n, n), "pass")
+    return make_display((n, n), lambda state: names, lambda state, is_made: actions)

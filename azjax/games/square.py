@@ -1,14 +1,16 @@
-"""Components of games with stones on a grid: state, planes, symmetries, cell names, text."""
+"""Components of games with stones on a grid: state, planes, symmetries, text and pictures."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax import drawing
 from azjax._settings import did_you_mean
+from azjax.games.base import Display, Game, guard_step
 
 ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
@@ -25,6 +27,43 @@ class State(NamedTuple):
     board: jax.Array
     player: jax.Array
     over: jax.Array
+
+
+def start(board: np.ndarray) -> State:
+    """Returns the position of an unfinished game with X to move."""
+    return State(jnp.asarray(board.ravel(), jnp.int8), jnp.int8(0), jnp.bool_(False))
+
+
+def make_game(
+    shape: tuple[int, int],
+    num_actions: int,
+    legal_actions: Callable[[Any], jax.Array],
+    move: Callable[[Any, jax.Array], tuple[Any, jax.Array]],
+    **others: Any,
+) -> Game:
+    """Makes a game whose states have the fields of `State`.
+
+    Args:
+      shape: rows and columns.
+      num_actions: see `Game`.
+      legal_actions: see `Game`.
+      move: `(state, action) -> (state, reward)` for legal actions.
+      **others: further fields of `Game`; those that can be derived from `State` may be left out.
+    """
+
+    def observe(state, encoding):
+        return observation_planes(state.board, state.player, shape, encoding)
+
+    fields: dict[str, Any] = {
+        "num_actions": num_actions,
+        "encodings": ENCODINGS,
+        "step": guard_step(num_actions, legal_actions, move),
+        "legal_actions": legal_actions,
+        "is_over": lambda state: state.over,
+        "player": lambda state: state.player,
+        "observe": observe,
+    }
+    return Game(**fields | others)
 
 
 def observation_planes(
@@ -81,13 +120,48 @@ def column_name(column: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> str:
-    """Returns a board of stones as text, with coordinates.
+def make_display(
+    shape: tuple[int, int],
+    name_actions: Callable[[Any], Sequence[str]],
+    find_cells: Callable[[Any, bool], np.ndarray],
+    render: Callable[[Any], str] | None = None,
+    cell_size: float = 30,
+    **look: Any,
+) -> Display:
+    """Makes the display of a game with stones on a grid.
 
     Args:
-      board: `[rows * columns]`, row by row.
       shape: rows and columns.
-      slant: number of characters by which each row is shifted to the right of the one above.
+      name_actions: see `Display`.
+      find_cells: `(state, is_made) -> int [A]`, the cell to which each action leads: an action of
+        the mover or, if it is made already, of the opponent. Other numbers mean no cell.
+      render: see `Display`; the default is `render_board`.
+      cell_size: default width of a cell in pixels.
+      **look: further arguments of `drawing.board`.
+    """
+    count = shape[0] * shape[1]
+
+    def draw(state, values=None, labels=None, last=None, size=cell_size * shape[1]):
+        cells = np.asarray(find_cells(state, False))
+        cells = np.where((cells >= 0) & (cells < count), cells, count)
+        if values is not None:
+            values = np.bincount(cells, np.asarray(values), count + 1)[:count]
+        if labels is not None:
+            named = [np.flatnonzero(cells == cell) for cell in range(count)]
+            labels = [" ".join(labels[i] for i in some if labels[i]) for some in named]
+        if last is not None:
+            last = int(find_cells(state, True)[last])
+            last = last if 0 <= last < count else None
+        options = {"values": values, "labels": labels, "last": last, "size": size}
+        return drawing.board(np.asarray(state.board), shape, **options, **look)
+
+    return Display(render or (lambda state: render_board(state.board, shape)), draw, name_actions)
+
+
+def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> str:
+    """Returns a board of stones `[rows * columns]` as text, with coordinates.
+
+    Each row is shifted by `slant` characters to the right of the one above.
     """
     names = [column_name(column) for column in range(shape[1])]
     marks = np.array([".", "X", "O"])[np.asarray(board).reshape(shape)]
@@ -97,22 +171,3 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
         for r, row in enumerate(marks.tolist())
     ]
     return "\n".join([" " * (width + 1) + " ".join(names), *rows])
-
-
-def on_cells(
-    own: np.ndarray, other: np.ndarray, values: Any, labels: Any, last: Any
-) -> dict[str, Any]:
-    """Arranges values, labels and last action by cells; drops actions without a cell.
-
-    Args:
-      own: `int [cells]`, the mover's action on each cell; the mapping is its own inverse.
-      other: `int [cells]`, the same for the opponent, who made the last move.
-      values: `[A]`, or None.
-      labels: `[A]`, or None.
-      last: an action, or None.
-    """
-    return {
-        "values": None if values is None else np.asarray(values)[own],
-        "labels": None if labels is None else [labels[action] for action in own],
-        "last": None if last is None or last >= len(other) else int(other[last]),
-    }

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.games.display import Display
+from azjax.games.base import Display
 from azjax.proof.verify import verify
 from azjax.viz import animation
 from azjax.viz import atlas as atlases

@@ -13,9 +13,8 @@ import guard
 import misere_pile
 from azjax import games
 from azjax.games import solver
-from azjax.games.base import Game, Positions, Step, Symmetries, play, random_action, where
+from azjax.games.base import Display, Game, Positions, Step, Symmetries, play, random_action, where
 from azjax.games.check import check_game
-from azjax.games.display import Display
 from azjax.games.square import ENCODINGS
 from nim import NIM
 from reference import Position

@@ -10,7 +10,7 @@ from azjax import games
 from azjax.games import connect_four
 from azjax.games.base import random_action
 from azjax.games.mnk import find_lines
-from azjax.games.square import column_name, on_cells
+from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
 from nim import NIM
 from refusals import assert_refused
@@ -118,11 +118,3 @@ def test_moves_have_their_usual_names():
     names = [breakthrough.display.name_actions(state) for state in (as_first, as_second)]
     assert (names[0][31], names[1][28]) == ("b4b3", "c2c3")
     assert [column_name(column) for column in (25, 26, 52)] == ["z", "aa", "ba"]
-
-
-def test_pictures_show_values_where_the_mover_plays_and_the_last_move_of_the_opponent():
-    own, other = np.array([0, 2, 1, 3]), np.array([1, 0, 2, 3])
-    shown = on_cells(own, other, [0.0, 0.1, 0.2, 0.3, 0.4], "abcde", 0)
-    assert shown["values"].tolist() == [0.0, 0.2, 0.1, 0.3]
-    assert shown["labels"] == ["a", "c", "b", "d"] and shown["last"] == 1
-    assert on_cells(own, other, None, None, 4) == {"values": None, "labels": None, "last": None}
