@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from azjax.games.base import Game
     from azjax.games.check import check_game
     from azjax.games.solver import solve
-    from azjax.networks import Network, from_module, from_nnx, make_network
+    from azjax.networks import Network, from_module, make_network
+    from azjax.networks.nnx import from_nnx
     from azjax.players import Agent
     from azjax.players.arena import play_match
     from azjax.program import train
@@ -68,7 +69,7 @@ __all__ = [
 ]
 _MODULES = {  # Where each name is defined; other names are modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
-    **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
+    **dict.fromkeys(["Network", "from_module", "make_network"], "networks"),
     **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),
     **dict.fromkeys(["Callback", "iterate"], "training.loop"),
     "Agent": "players",
@@ -76,6 +77,7 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "Parts": "training",
     "check_game": "games.check",
     "export": "runs.export",
+    "from_nnx": "networks.nnx",  # Separate, as `flax.nnx` takes a third of a second to import.
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",

@@ -45,32 +45,20 @@ class Drawing:
         return ElementTree.tostring(self.element, encoding="unicode")
 
     def _repr_html_(self) -> str:
-        return ElementTree.tostring(as_image(self.element), encoding="unicode", method="html")
+        packed = base64.b64encode(ElementTree.tostring(self.element)).decode()
+        label = self.element.get("aria-label", "")
+        image = node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
+        return ElementTree.tostring(image, encoding="unicode", method="html")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes an SVG file.
-
-        Raises:
-          ValueError: if no file can be written to the path; see `check_folder`.
-        """
+        """Writes an SVG file, if `check_folder` accepts the path."""
         path = pathlib.Path(path)
         check_folder(path)
         path.write_text(str(self) + "\n")
 
 
-def as_image(picture: ElementTree.Element) -> ElementTree.Element:
-    """Wraps an SVG picture in an HTML image; the picture's label becomes the alt text."""
-    packed = base64.b64encode(ElementTree.tostring(picture)).decode()
-    label = picture.get("aria-label", "")
-    return node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
-
-
 def check_folder(path: pathlib.Path) -> None:
-    """Checks that a file can be written to a path; leaves no file behind.
-
-    Raises:
-      ValueError: if the folder is missing, the path is a folder, or no file can be made there.
-    """
+    """Raises ValueError unless a file can be written to a path; leaves no file behind."""
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
     if path.is_dir():
@@ -147,9 +135,6 @@ def board(
       size: width in pixels.
       discs: whether the stones are discs, as in Connect Four.
       hexagons: whether the cells are hexagons, as in Hex.
-
-    Raises:
-      ValueError: if `cells`, `values` or `labels` do not fit the shape.
     """
     stones = np.asarray(cells)
     for name, given in (("cells", stones), ("values", values), ("labels", labels)):

@@ -13,8 +13,9 @@ from flax import nnx
 
 import azjax
 from azjax.games.base import Game
-from azjax.networks import Network, from_nnx
+from azjax.networks import Network
 from azjax.networks.base import observed_planes
+from azjax.networks.nnx import from_nnx
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.training.step import init, iteration

@@ -11,7 +11,8 @@ from flax import nnx
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from azjax.networks import MLPConfig, ResNetConfig, from_module, from_nnx, make_network
+from azjax.networks import MLPConfig, ResNetConfig, from_module, make_network
+from azjax.networks.nnx import from_nnx
 
 CONV = ResNetConfig(layers="conv", width=4, blocks=1, norm="batch", head_hidden=8)
 DENSE = ResNetConfig(width=16, blocks=2, norm="none", head_hidden=8)

@@ -1,14 +1,8 @@
-"""Games by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`.
-
-Installed packages add games through entry points of the group `azjax.games`: the name of the entry
-point is the name of the game, and its value is a function that returns a `Game`.
-"""
+"""Games by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`."""
 
 import functools
-import importlib.metadata
 import re
 from collections.abc import Callable
-from importlib.metadata import EntryPoints
 
 from azjax._settings import checked, did_you_mean
 from azjax.games import breakthrough, connect_four, from_pgx, hex, mnk, othello, tic_tac_toe
@@ -31,12 +25,8 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names that `make` accepts; names from installed packages come last."""
-    return (*_GAMES, *(name for name in _installed().names if name not in _GAMES))
-
-
-def _installed() -> EntryPoints:
-    return importlib.metadata.entry_points(group="azjax.games")
+    """Returns the names that `make` accepts, without sizes."""
+    return tuple(_GAMES)
 
 
 def has_variants(name: str) -> bool:
@@ -54,15 +44,12 @@ def make(name: str) -> Game:
     base, colon, size = checked("name", name, str).partition(":")
     if base == "pgx" and colon:
         return from_pgx.make(size)
-    if base not in available() or (colon and not has_variants(base)):
-        names = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
+    if base not in _GAMES or (colon and not has_variants(base)):
+        names = ", ".join([*_GAMES, "pgx:NAME"]) + did_you_mean(base, available())
         raise ValueError(f"unknown game {name!r}: use one of {names}")
-    make_one = _GAMES[base][0] if base in _GAMES else _installed()[base].load()
-    return make_one(*_read_size(base, size)) if colon else make_one()
-
-
-def _read_size(name: str, size: str) -> list[int]:
-    _, least, most, pattern = _GAMES[name]
+    make_one, least, most, pattern = _GAMES[base]
+    if not colon:
+        return make_one()
     if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
-        raise ValueError(f"{name}:{size} has no valid size: write {name}:{pattern}")
-    return [int(number) for number in size.split("x")]
+        raise ValueError(f"{name} has no valid size: write {base}:{pattern}")
+    return make_one(*map(int, size.split("x")))

@@ -53,7 +53,7 @@ class Symmetries:
     actions: np.ndarray
 
     def __repr__(self):
-        return f"Symmetries(cells={describe(self.cells)}, actions={describe(self.actions)})"
+        return f"Symmetries(actions={describe(self.actions)})"
 
 
 class Positions(NamedTuple):
@@ -182,17 +182,11 @@ def _board_shape(game: Game) -> tuple[int, int]:
 
 
 class Step(NamedTuple):
-    """One move and its result.
-
-    Attributes:
-      state: the state after the move.
-      reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, the factor that turns the value of `state` into a value for the mover.
-    """
+    """The result of a move. `discount` turns the value of `state` into a value for the mover."""
 
     state: State
-    reward: jax.Array
-    discount: jax.Array
+    reward: jax.Array  # float32 []
+    discount: jax.Array  # float32 []
 
 
 def play(game: Game, state: State, action: jax.Array) -> Step:
@@ -205,10 +199,7 @@ def play(game: Game, state: State, action: jax.Array) -> Step:
 
 
 def name_actions(game: Game, state: State) -> list[str]:
-    """Returns the names of all actions `[A]` in a position; numbers if the game has no names.
-
-    Everything that names an action for people uses these names.
-    """
+    """Returns the names of all actions `[A]` in a position; numbers if the game has no names."""
     names = game.display.name_actions
     return [str(name) for name in (range(game.num_actions) if names is None else names(state))]
 
@@ -260,8 +251,7 @@ def check_batch(game: Game, states: State) -> int:
     Raises:
       ValueError: if `states` is a single state, an empty batch, or from another game.
     """
-    one = state_shapes(game)
-    expected, given = describe(one, "B"), describe(states)
+    one, given = state_shapes(game), describe(states)
     if given == describe(one):
         raise ValueError(
             "states must be a batch, with one leading axis: for a single state, use "
@@ -270,8 +260,8 @@ def check_batch(game: Game, states: State) -> int:
     size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
     if given != describe(one, size):
         raise ValueError(
-            f"a batch of {game.name} is {expected}, but these states are {given}: use states of "
-            "that game"
+            f"a batch of {game.name} is {describe(one, 'B')}, but these states are {given}: use "
+            "states of that game"
         )
     if not size:
         raise ValueError("the batch of states is empty: give 1 state or more")
@@ -291,12 +281,7 @@ def describe(states: Any, *axes: int | str | None) -> str:
 def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
     """Returns keys `[B]`, one per position of a batch; can be traced.
 
-    Args:
-      keys: one key, which is split, or `[B]` keys, which are returned unchanged.
-      size: `B`; None means the number of keys.
-
-    Raises:
-      ValueError: if the number of keys is wrong or 0, or they are not typed keys.
+    One key is split. `size` is `B`; None means the number of keys.
     """
     dtype = getattr(keys, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
@@ -315,10 +300,7 @@ def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
 def where(condition: jax.Array, on_true: State, on_false: State) -> State:
     """Chooses between two states, or any two pytrees of the same structure.
 
-    Args:
-      condition: `bool []`, or `bool [B]` for batched states.
-      on_true: the state where the condition is True.
-      on_false: the state where it is False.
+    The condition is `bool []`, or `bool [B]` for batched states.
     """
 
     def choose(x, y):
@@ -334,26 +316,17 @@ def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
 
 
 def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Maps uniform numbers to uniformly drawn legal actions `int32 [...]`; 0 if there is none.
-
-    Args:
-      legal: `bool [..., A]`.
-      uniform: `float32 [...]`, in [0, 1).
-    """
+    """Maps `uniform [...]` in [0, 1) to legal actions `int32 [...]`; 0 if there is none."""
     count = jnp.cumsum(legal, axis=-1, dtype=jnp.int32)
     chosen = jnp.floor(uniform * count[..., -1].astype(uniform.dtype)).astype(count.dtype)
     return jnp.argmax(count > chosen[..., None], axis=-1).astype(jnp.int32)
 
 
 def choose(scores: jax.Array, legal: jax.Array | np.ndarray) -> jax.Array:
-    """Returns the legal actions `int32 [S]` with the highest scores.
+    """Returns the legal actions `int32 [S]` with the highest scores `[S, A]`.
 
     Ties go to the lowest action. If the score of any legal action is NaN, the result is the lowest
     legal action.
-
-    Args:
-      scores: `[S, A]`: logits, visit counts or probabilities.
-      legal: `bool [S, A]`.
     """
     best = jnp.max(jnp.where(legal, scores, -jnp.inf), axis=1, keepdims=True)
     chosen = legal & (scores == best)

@@ -1,6 +1,8 @@
 """Checks of the conventions in `azjax.games.base`; call `check_game(game)` in a test."""
 
 import functools
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -20,6 +22,7 @@ from azjax.games.base import (
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _ON_HOST = 3  # Plies of one game in which the functions are also called without jit.
+Rules = Iterator[tuple[str, Any]]  # A rule, and whether it holds.
 
 
 def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
@@ -36,32 +39,33 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     Raises:
       AssertionError: if a rule is violated; the message has the rule and the position.
     """
-    encodings = game.encodings
-    is_list = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
-    _require(game, is_list and encodings, "encodings is a tuple of one name or more")
-    _require(game, game.num_actions > 0, "num_actions is above 0")
-    _require(game, game.max_plies > 0, "max_plies is above 0")
-    _check_types(game)
-    _check_symmetries(game)
-    _require(game, not bool(game.is_over(game.init())), "the starting position is not over")
-    _require(game, int(game.player(game.init())) == 0, "player 0 is to move at the start")
-    _check_positions(game)
+    parts = _fields(game), _types(game), _symmetries(game), _start(game), _positions(game)
+    _require(game, itertools.chain(*parts))
     _play_games(game, num_games, jax.random.key(seed))
 
 
-def _require(game: Game, holds: Any, rule: str, place: str = "") -> None:
-    if not holds:
-        raise AssertionError(f"{game.name}{place} violates the contract: {rule}")
+def _require(game: Game, rules: Rules, place: str = "") -> None:
+    for rule, holds in rules:
+        if not holds:
+            raise AssertionError(f"{game.name}{place} violates the contract: {rule}")
 
 
-def _check_types(game: Game) -> None:
+def _fields(game: Game) -> Rules:
+    encodings = game.encodings
+    is_tuple = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
+    yield "encodings is a tuple of one name or more", is_tuple and encodings
+    yield "num_actions is above 0", game.num_actions > 0
+    yield "max_plies is above 0", game.max_plies > 0
+
+
+def _types(game: Game) -> Rules:
     """Checks the shapes and types of all results by tracing the functions."""
-    action = jax.ShapeDtypeStruct((), jnp.int32)
     state = state_shapes(game)
-    after, reward = jax.eval_shape(game.step, state, action)
-    given, expected = _types(after), _types(state)
-    rule = f"step returns a state like that of init, which is {expected}, not {given}"
-    _require(game, given == expected, rule)
+    after, reward = jax.eval_shape(game.step, state, jax.ShapeDtypeStruct((), jnp.int32))
+    weak = [leaf.weak_type for leaf in jax.tree.leaves(after)]  # They cause recompilation.
+    given = describe(after) + (f" (weak: {weak})" if any(weak) else "")
+    rule = f"step returns a state like that of init, which is {describe(state)}, not {given}"
+    yield rule, given == describe(state)
     results = {
         "the reward of step": (lambda _: reward, "float32[]"),
         "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
@@ -70,69 +74,66 @@ def _check_types(game: Game) -> None:
     }
     for name, (function, expected) in results.items():
         given = describe(jax.eval_shape(function, state))
-        _require(game, given == expected, f"{name} is {expected}, not {given}")
+        yield f"{name} is {expected}, not {given}", given == expected
     for encoding in game.encodings:
         planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
         shape = game.board_shape if len(game.board_shape) == 2 else ("H", "W")
-        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
         expected = f"bool or float32[{shape[0]}, {shape[1]}, C], not {describe(planes)}"
-        _require(game, is_right, f"observe in the encoding {encoding!r} is {expected}")
-    _require(game, min(game.board_shape) > 0, "the planes of observe are not empty")
+        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
+        yield f"observe in the encoding {encoding!r} is {expected}", is_right
+    yield "the planes of observe are not empty", min(game.board_shape) > 0
 
 
-def _types(tree: Any) -> str:
-    """Formats types, shapes and weak types; weak types cause recompilation."""
-    weak = [leaf.weak_type for leaf in jax.tree.leaves(tree)]
-    return describe(tree) + (f" (weak: {weak})" if any(weak) else "")
-
-
-def _check_symmetries(game: Game) -> None:
+def _symmetries(game: Game) -> Rules:
     """Checks that the permutations form a group."""
     if game.symmetries is None:
         return
-    both = game.symmetries.cells, game.symmetries.actions
-    sizes = game.board_shape[0] * game.board_shape[1], game.num_actions
-    for name, permutations, size in zip(("cells", "actions"), both, sizes, strict=True):
-        shape = (game.num_symmetries, size)
-        rule = f"the {name} of the symmetries are [G, {size}], not {list(permutations.shape)}"
-        _require(game, permutations.shape == shape, rule)
-        rule = f"every row of the symmetries' {name} is a permutation"
-        _require(game, (np.sort(permutations) == np.arange(size)).all(), rule)
-        rule = "the first of the symmetries is the identity"
-        _require(game, (permutations[0] == np.arange(size)).all(), rule)
-    cells, actions = both
+    cells, actions = game.symmetries.cells, game.symmetries.actions
+    for name, given, size in (
+        ("cells", cells, game.board_shape[0] * game.board_shape[1]),
+        ("actions", actions, game.num_actions),
+    ):
+        rule = f"the {name} of the symmetries are [G, {size}], not {list(given.shape)}"
+        yield rule, given.shape == (game.num_symmetries, size)
+        is_permutation = (np.sort(given) == np.arange(size)).all()
+        yield f"every row of the symmetries' {name} is a permutation", is_permutation
+        yield "the first of the symmetries is the identity", (given[0] == np.arange(size)).all()
     group = {(*c, *a) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
-    _require(game, len(group) == len(cells), "no two symmetries are the same")
+    yield "no two symmetries are the same", len(group) == len(cells)
     products = {
         (*c[cells[g]].tolist(), *a[actions[g]].tolist())
         for c, a in zip(cells, actions, strict=True)
         for g in range(len(cells))
     }
-    _require(game, products == group, "the composition of two symmetries is a symmetry")
+    yield "the composition of two symmetries is a symmetry", products == group
 
 
-def _check_positions(game: Game) -> None:
+def _start(game: Game) -> Rules:
+    yield "the starting position is not over", not game.is_over(game.init())
+    yield "player 0 is to move at the start", game.player(game.init()) == 0
+
+
+def _positions(game: Game) -> Rules:
     """Checks the labelled positions, and the outcomes of moves that end the game."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
     shape = len(class_of), game.num_actions
     rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
-    _require(game, outcomes.shape == shape and len(class_of), rule)
+    yield rule, outcomes.shape == shape and len(class_of)
     has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
-    _require(game, has_classes, "class_of and apart of its positions refer to entries of classes")
+    yield "class_of and apart of its positions refer to entries of classes", has_classes
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)
     ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
     legal = np.asarray(jax.vmap(game.legal_actions)(states))
-    has_choice = (legal.sum(axis=1) > 1).all()
-    _require(game, has_choice, "each of its positions has two or more legal actions")
+    yield "each of its positions has two or more legal actions", (legal.sum(axis=1) > 1).all()
+    is_marked = ((outcomes == ILLEGAL) == ~legal).all()
     rule = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
-    right = (outcomes == ILLEGAL) == ~legal
-    _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), rule)
-    rule = "the outcome of a move that ends the game is its reward"
-    _require(game, (outcomes == rewards)[ends & legal].all(), rule)
+    yield rule, is_marked and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all()
+    is_same = (outcomes == rewards)[ends & legal].all()
+    yield "the outcome of a move that ends the game is its reward", is_same
 
 
 def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
@@ -148,20 +149,19 @@ def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
         keys = jax.random.split(jax.random.fold_in(key, ply), num_games)
         rules, over, actions, after = check_step(keys, states)
         for rule, holds in rules.items():
-            if not np.all(holds):
-                row, *tried = np.argwhere(~np.asarray(holds))[0].tolist()
+            for row, *tried in np.argwhere(~np.asarray(holds)).tolist():
                 on = f", on action {tried[0] - _BEYOND}," if tried else ""
-                _require(game, False, rule, _place(moves, row) + on)
+                _require(game, iter([(rule, False)]), _place(moves, row) + on)
         if ply < _ON_HOST or np.all(over):
             first = jax.tree.map(lambda leaf: leaf[0, 0], states)
             compiled = call_all(first, actions[0])
-            _check_on_host(game, compiled, first, actions[0], _place(moves, 0))
+            _require(game, _on_host(game, compiled, first, actions[0]), _place(moves, 0))
         if np.all(over):
             return
         states = after
         moves.append(np.where(over, -1, actions))
     rule = f"a game lasts at most max_plies, which is {game.max_plies}"
-    _require(game, False, rule, _place(moves[:-1], int(np.argmin(over))))
+    _require(game, iter([(rule, False)]), _place(moves[:-1], int(np.argmin(over))))
 
 
 def _check_step(game: Game, key: jax.Array, states: State):
@@ -232,18 +232,16 @@ def _call_all(game: Game, state: State, action: jax.Array):
     return game.step(state, action), status, planes
 
 
-def _check_on_host(game: Game, compiled: Any, state: State, action: jax.Array, place: str) -> None:
+def _on_host(game: Game, compiled: Any, state: State, action: jax.Array) -> Rules:
     """Checks that the functions return the same without jit, and that the display works."""
     plain = _call_all(game, state, action)
     same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), compiled, plain)
     rule = "its functions are pure: they return the same with and without jit"
-    _require(game, all(jax.tree.leaves(same)), rule, place)
-    render, draw, _ = game.display
+    yield rule, all(jax.tree.leaves(same))
     names = name_actions(game, state)
-    _require(game, len(names) == game.num_actions, "name_actions names every action", place)
-    _require(game, isinstance(render(state), str), "render returns a string", place)
-    if draw is not None:
-        options: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
-        options["labels"] = list(map(str, range(game.num_actions)))
-        picture = draw(state, **options, last=None, size=100)
-        _require(game, isinstance(picture, Drawing), "draw returns a drawing.Drawing", place)
+    yield "name_actions names every action", len(names) == game.num_actions
+    yield "render returns a string", isinstance(game.display.render(state), str)
+    if game.display.draw is not None:
+        values = np.ones(game.num_actions) / game.num_actions
+        picture = game.display.draw(state, values=values, labels=names, last=None, size=100)
+        yield "draw returns a drawing.Drawing", isinstance(picture, Drawing)

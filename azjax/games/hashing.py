@@ -14,13 +14,7 @@ _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
 
 
 def contents(states: State, axes: int = 0) -> jax.Array:
-    """Flattens states with `axes` leading axes to rows `uint32 [..., N]`.
-
-    A `float32` is represented by its bits.
-
-    Raises:
-      ValueError: if a leaf is not of integers, booleans or `float32`.
-    """
+    """Flattens states with `axes` leading axes to rows `uint32 [..., N]`, with bits of floats."""
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(states)]
     leaves = [leaf.view(jnp.uint32) if leaf.dtype == jnp.float32 else leaf for leaf in leaves]
     for leaf in leaves:

@@ -138,7 +138,7 @@ def display(n: int, swap: bool, mirrored: bool = True) -> Display:
       swap: whether the last action is a swap.
       mirrored: whether the actions of O are numbered after a reflection.
     """
-    own, none = np.arange(n * n), [n * n] * swap
+    own, none = np.arange(n * n), np.full(int(swap), n * n)
     cells = [np.append(order, none) for order in (own, _mirror(n) if mirrored else own)]
     names = (*cell_names(n, n), "swap")
     return make_display(

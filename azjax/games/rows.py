@@ -122,11 +122,7 @@ def in_batches(
 ) -> Any:
     """Applies a compiled function to arrays `[N, ...]` and concatenates the results of `batches`.
 
-    Args:
-      function: the compiled function; its results are `[size, ...]`.
-      arrays: a tuple of trees, one for each argument.
-      size: number of rows in a batch.
-      notify: called after every batch with the number of rows done.
+    After every batch, `notify` is called with the number of rows done.
     """
     results, done = [], 0
     for result in batches(function, arrays, size):
@@ -158,14 +154,14 @@ def batches(
     if not count:
         arrays = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), arrays)
     waiting = collections.deque()
+
+    def fetch(result, rows):
+        return jax.tree.map(lambda leaf: leaf[:rows], jax.device_get(result))
+
     for start, device in zip(range(0, max(count, 1), size), itertools.cycle(devices)):
         rows = np.clip(np.arange(start, start + size), 0, max(count - 1, 0))
         batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], arrays)
         waiting.append((function(*jax.device_put(batch, device)), min(size, count - start)))
         if len(waiting) > len(devices):
-            yield _fetch(*waiting.popleft())
-    yield from itertools.starmap(_fetch, waiting)
-
-
-def _fetch(result: Any, count: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[:count], jax.device_get(result))
+            yield fetch(*waiting.popleft())
+    yield from itertools.starmap(fetch, waiting)

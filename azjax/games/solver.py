@@ -85,12 +85,9 @@ def solve(game: Game) -> Solution:
     """Enumerates every reachable state and solves the game by backward induction.
 
     Raises:
-      ValueError: if `most_positions` is unknown or too large, or the game exceeds its
-        `most_positions` or `max_plies`. A position counts once for each ply at which it can be
-        reached.
+      ValueError: if `most_positions` is unknown or too large, or the game exceeds its limits.
     """
-    most = _check_enumerable(game)
-    layers, discounts, (children, rewards, legal) = _enumerate(game, most)
+    layers, discounts, (children, rewards, legal) = _enumerate(game, _check_enumerable(game))
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])

@@ -35,29 +35,18 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
             "jit and vmap and pass the states, or play moves inside with game.step"
         )
     cells = np.asarray(board)
-    if cells.shape != (9,):
+    if cells.shape != (9,) or not np.isin(cells, (-1, 0, 1)).all():
         raise ValueError(
-            f"a board is 9 numbers, row by row, but this one has shape {cells.shape}: "
-            "pass a flat list such as [1, 0, 0, 0, -1, 0, 0, 0, 0]"
+            f"a board is 9 numbers, row by row, 1 = X, -1 = O and 0 = empty, not {board}: pass a "
+            "flat list such as [1, 0, 0, 0, -1, 0, 0, 0, 0]"
         )
-    if not np.isin(cells, (-1, 0, 1)).all():
-        bad = sorted({str(x) for x in cells[~np.isin(cells, (-1, 0, 1))]})
-        raise ValueError(f"cell value {bad[0]} is not allowed: use 1 = X, -1 = O, 0 = empty")
     count_x, count_o = int((cells == 1).sum()), int((cells == -1).sum())
     to_move = count_x - count_o
-    if to_move not in (0, 1):
-        raise ValueError(
-            f"{count_x} X and {count_o} O cannot occur: X moves first, so the counts are equal, or "
-            "X has one more"
-        )
     wins = [bool((cells[LINES] == mark).all(axis=1).any()) for mark in (1, -1)]
-    if all(wins):
-        raise ValueError("both X and O have three in a row: a game ends at the first")
-    if wins[to_move]:
-        winner, loser = "XO"[to_move], "OX"[to_move]
+    if to_move not in (0, 1) or wins[to_move]:
         raise ValueError(
-            f"{winner} has three in a row but {loser} moved after that: "
-            f"remove one {loser} from the board"
+            f"the board {cells.tolist()} cannot occur: X moves first, the players take turns, and "
+            "three in a row end a game"
         )
     over = any(wins) or count_x + count_o == 9
     return State(jnp.asarray(cells, jnp.int8), jnp.int8(to_move), jnp.asarray(over))

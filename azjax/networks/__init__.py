@@ -1,7 +1,5 @@
 """Policy-value networks: residual networks, MLPs, and any Flax module."""
 
-from typing import TYPE_CHECKING, Any
-
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
 from azjax.networks import mlp, resnet
@@ -11,16 +9,12 @@ from azjax.networks.modules import from_module
 from azjax.networks.resnet import ResNetConfig
 from azjax.networks.rounding import Quantized, quantize
 
-if TYPE_CHECKING:
-    from azjax.networks.nnx import from_nnx
-
 __all__ = [
     "MLPConfig",
     "Network",
     "Quantized",
     "ResNetConfig",
     "from_module",
-    "from_nnx",
     "make_network",
     "quantize",
 ]
@@ -45,12 +39,3 @@ def make_network(
     if isinstance(config, MLPConfig):
         return mlp.make(config, game, platform)
     return resnet.make(config, game, platform)
-
-
-def __getattr__(name: str) -> Any:
-    """Imports `from_nnx` when it is used: `flax.nnx` takes a third of a second to import."""
-    if name != "from_nnx":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from azjax.networks.nnx import from_nnx
-
-    return from_nnx

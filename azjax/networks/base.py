@@ -91,13 +91,7 @@ class Network(NamedTuple):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
 
 
-def unfolded(
-    game: Game,
-    encoding: str,
-    init: Callable[[jax.Array], Variables],
-    apply: Callable[[Variables, jax.Array], Outputs],
-    train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]],
-) -> Network:
+def unfolded(game: Game, encoding: str, init: Any, apply: Any, train: Any) -> Network:
     """Makes a network that uses its variables for inference without conversion."""
     return Network(
         encoding,
@@ -111,11 +105,7 @@ def unfolded(
 
 
 def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
-    """Returns the shape `[H, W, C]` and type of a position's planes.
-
-    Raises:
-      ValueError: if the game does not have the encoding.
-    """
+    """Returns the shape `[H, W, C]` and type of a position's planes; checks the encoding."""
     if encoding not in game.encodings:
         known = " or ".join(map(repr, game.encodings))
         meant = did_you_mean(encoding, game.encodings)
@@ -142,14 +132,7 @@ def check_network(game: Game, network: Network) -> None:
 
 
 def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
-    """Raises ValueError unless outputs start with logits `[B, A]` and value `[B]`.
-
-    Args:
-      heads: the outputs.
-      size: `B`.
-      game: the rules.
-      subject: the function that returned them, for the error.
-    """
+    """Raises ValueError unless outputs of `subject` start with logits `[size, A]` and value."""
     first = heads[:2] if isinstance(heads, tuple) else ()
     if [getattr(head, "shape", None) for head in first] != [(size, game.num_actions), (size,)]:
         raise ValueError(
@@ -170,15 +153,14 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
         about = pathlib.Path("/proc/cpuinfo")
         is_fast = not convolves and about.exists() and "amx_bf16" in about.read_text()
     else:
-        is_fast = platform == "tpu" or all(has_bfloat16(device) for device in jax.devices())
+        is_fast = platform == "tpu" or all(map(has_bfloat16, jax.devices()))
     return jnp.dtype("bfloat16" if is_fast else "float32")
 
 
 def has_bfloat16(device: Any) -> bool:
     """Returns whether a GPU has bfloat16 products: all but those of NVIDIA before Ampere.
 
-    Devices without a compute capability also count: they are used to lower programs for another
-    machine.
+    CPUs count as well, because they lower programs for other machines.
     """
     capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
     generation = str(capability).partition(".")[0]

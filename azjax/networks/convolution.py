@@ -33,8 +33,8 @@ def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:
 class WinogradConv(nn.Module):
     """`nn.Conv` with zero padding for inputs `[H, W, I, B]`; its kernels are 3x3 or 1x1.
 
-    For inference, kernels may be arranged beforehand. As `nn.Conv(conv_general_dilated=...)`, whose
-    inputs have the batch first, it took 22% more time in inference and 38% more in training.
+    As `nn.Conv(conv_general_dilated=...)`, whose inputs have the batch first, it took 22% more time
+    in inference and 38% more in training.
     """
 
     features: int
@@ -46,33 +46,16 @@ class WinogradConv(nn.Module):
     @nn.compact
     def __call__(self, x):
         """Returns `[H, W, O, B]`."""
-        if self.is_initializing():
-            shape = (*self.kernel_size, x.shape[2], self.features)
-            self.param("kernel", self.kernel_init, shape, jnp.float32)
-        kernel: Any = self.get_variable("params", "kernel")
-        y = convolve(x, arrange(kernel, x.shape[:2]) if kernel.ndim == 4 else kernel)
+        shape = (*self.kernel_size, x.shape[2], self.features)
+        y = convolve(x, self.param("kernel", self.kernel_init, shape, jnp.float32))
         if not self.use_bias:
             return y
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
         return y + bias[None, None, :, None]
 
 
-def arrange(kernel: jax.Array, board_shape: tuple[int, ...]) -> jax.Array:
-    """Transforms a kernel `[3, 3, I, O]` to `[p, O, I]`; one of 1x1 becomes `[1, O, I]`."""
-    taps = _transforms(board_shape)[1] if kernel.shape[0] == 3 else np.ones((1, 1), np.float32)
-    return jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
-
-
-def restore(kernel: jax.Array, board_shape: tuple[int, ...]) -> jax.Array:
-    """Inverts `arrange`, up to rounding."""
-    if len(kernel) == 1:
-        return kernel.transpose(0, 2, 1)[None]
-    taps = np.linalg.pinv(_transforms(board_shape)[1])
-    return jnp.einsum("tp,poi->tio", taps, kernel).reshape(3, 3, *kernel.shape[:0:-1])
-
-
 def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Convolves `[H, W, I, B]` with an arranged kernel; returns `[H, W, O, B]`.
+    """Convolves `[H, W, I, B]` with a kernel `[k, k, I, O]`; returns `[H, W, O, B]`.
 
     There are only matrix products. With the batch last, each reads its input in the layout that the
     previous one wrote.
@@ -80,9 +63,11 @@ def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
     height, width, inputs, batch = x.shape
     flat = x.reshape(height * width, inputs, batch)
     if len(kernel) == 1:
+        kernel = kernel.reshape(1, inputs, -1).transpose(0, 2, 1)
         y = jnp.broadcast_to(kernel, (len(flat), *kernel.shape[1:])) @ flat
     else:
-        cells, _, back = map(jnp.asarray, _transforms((height, width)))
+        cells, taps, back = map(jnp.asarray, _transforms((height, width)))
+        kernel = jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
         points = (cells @ flat.reshape(len(flat), -1)).reshape(-1, inputs, batch)
         y = back @ (kernel @ points).reshape(len(kernel), -1)
     return y.reshape(height, width, -1, batch)

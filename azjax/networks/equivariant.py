@@ -22,11 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, Symmetries
-from azjax.networks.base import Network, Plain, Variables, choose_dtype
-from azjax.networks.modules import with_inference, wrap
+from azjax.networks.base import Network, Plain, Variables
+from azjax.networks.modules import from_settings
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
-Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
+Apply = Callable[[str, Any], Any]  # Computes the layer with this name, without its ReLU.
+Trunk = Callable[[Any, Apply, Any], Any]  # Computes all layers before the heads, by the settings.
 FIRST = ("Dense_0", "stem")  # The layers that read the planes.
 
 
@@ -90,83 +91,73 @@ class Equivariant(nn.Module):
     """A trunk and two heads of dense layers, with weights shared among symmetries.
 
     Attributes:
-      layers: names and widths of the trunk's layers; the first reads the planes. Widths are
-        multiples of `G`.
-      trunk: `(layer, x) -> x`, computes the trunk; `layer(name, x)` computes one of its layers
-        without a ReLU.
-      head_hidden: width of the hidden layer in each head, a multiple of `G`.
+      config: an `MLPConfig` or a `ResNetConfig`.
+      layers: names and widths of the trunk's layers; the first reads the planes. The last layers of
+        residual blocks, whose names end in `_b`, start at zero.
+      trunk: computes the trunk.
       num_actions: `A`.
-      group: the game's symmetries.
-      zeros: names of the layers whose kernels start at zero.
+      group: the game's symmetries; the widths are multiples of `G`.
       dtype: the type of the arithmetic.
     """
 
+    config: Any
     layers: tuple[tuple[str, int], ...]
     trunk: Trunk
-    head_hidden: int
     num_actions: int
     group: Group
-    zeros: tuple[str, ...] = ()
     dtype: Any = jnp.float32
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        copies = len(self.group.copies)
-        widths = [planes[0].size, *(width for _, width in self.layers)]
-        layers = dict(zip(dict(self.layers), itertools.pairwise(widths), strict=True))
-        layers |= dict.fromkeys(("policy_hidden", "value_hidden"), (widths[-1], self.head_hidden))
-        params = {
-            name: self.param(name, _init, size, width // copies, 1, name in self.zeros)
-            for name, (size, width) in layers.items()
-        }
+        hidden, copies = self.config.head_hidden, len(self.group.copies)
+        heads = [("policy_hidden", hidden), ("value_hidden", hidden)]
+        params, size = {}, planes[0].size
+        for name, width in (*self.layers, *heads):
+            is_zero = name.endswith("_b")
+            params[name] = self.param(name, _init, size, width // copies, 1, is_zero)
+            size = size if (name, width) in heads else width
         for name, outputs in (("policy", self.num_actions), ("value", 1)):
-            params[name] = self.param(name, _init, self.head_hidden, outputs, copies)
-        weights = arrange(self.group, {"params": params})
+            params[name] = self.param(name, _init, hidden, outputs, copies)
+        weights = fold(self.group, {"params": params})
         weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
-        return infer(self.group, self.trunk, weights, planes)
+        return infer(self.config, self.group, self.trunk, weights, planes)
 
 
 def make(
     config: Any,
     game: Game,
     platform: str,
-    plain: Callable[[dict[str, Layer]], Plain],
-    *,
-    widths: dict[str, Any],
     layers: tuple[tuple[str, int], ...],
     trunk: Trunk,
-    zeros: tuple[str, ...] = (),
+    plain: Callable[[dict[str, Layer]], Plain],
 ) -> Network:
-    """Builds an equivariant network.
+    """Builds an equivariant network for a game with symmetries.
 
     Args:
       config: an `MLPConfig` or a `ResNetConfig`.
-      game: a game with symmetries.
+      game: the rules.
       platform: where the network runs, such as `cpu`.
-      plain: `layers -> Plain`; the layers are those of `as_dense`.
-      widths: the widths of the layers by the name of their setting; must be multiples of `G`.
       layers: see `Equivariant`.
       trunk: see `Equivariant`.
-      zeros: see `Equivariant`.
+      plain: `layers -> Plain`; the layers are those of `as_dense`.
     """
     assert game.symmetries is not None
-    widths = widths | {"network.head_hidden": config.head_hidden}
-    if any(width % game.num_symmetries for width in jax.tree.leaves(list(widths.values()))):
-        names, values = " and ".join(widths), " and ".join(map(str, widths.values()))
+    widths = sorted({config.head_hidden, *dict(layers).values()})
+    if any(width % game.num_symmetries for width in widths):
         raise ValueError(
             f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
-            f"{names}, now {values}, multiples of {game.num_symmetries}"
+            f"the widths of the network, now {widths}, multiples of {game.num_symmetries}"
         )
     group = make_group(game.symmetries)
-    module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
-    learned = choose_dtype(config.learning_dtype, platform)
-    return with_inference(
-        wrap(game, module, config.encoding, module.clone(dtype=learned)),
-        arrange=functools.partial(arrange, group),
-        infer=functools.partial(infer, group, trunk),
-        dtype=choose_dtype(config.evaluation_dtype, platform),
+    return from_settings(
+        config,
+        game,
+        platform,
+        functools.partial(Equivariant, config, layers, trunk, game.num_actions, group),
+        fold=functools.partial(fold, group),
+        infer=lambda dtype: functools.partial(infer, config, group, trunk),
         plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
     )
@@ -181,12 +172,12 @@ def _init(
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
 
 
-def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
+def fold(group: Group, variables: Variables) -> dict[str, Layer]:
     """Computes the inference form: layers from copies to copies have one kernel per character."""
-    return {name: _arrange(group, name, layer) for name, layer in variables["params"].items()}
+    return {name: _fold(group, name, layer) for name, layer in variables["params"].items()}
 
 
-def _arrange(group: Group, name: str, layer: Layer) -> Layer:
+def _fold(group: Group, name: str, layer: Layer) -> Layer:
     kernel, bias = layer["kernel"], layer["bias"]
     copies, blocks = len(group.copies), len(group.characters)
     if name == "value":
@@ -213,9 +204,9 @@ def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
 
 
 def infer(
-    group: Group, trunk: Trunk, weights: dict[str, Layer], planes: jax.Array
+    config: Any, group: Group, trunk: Trunk, weights: dict[str, Layer], planes: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and arranged weights."""
+    """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and folded weights."""
 
     def dense(name, x):
         return x @ weights[name]["kernel"] + weights[name]["bias"][None]
@@ -234,7 +225,7 @@ def infer(
         return dense(name, hidden).astype(jnp.float32)
 
     dtype = weights["value"]["kernel"].dtype
-    blocks = trunk(layer, planes.reshape(planes.shape[0], -1).astype(dtype))
+    blocks = trunk(config, layer, planes.reshape(planes.shape[0], -1).astype(dtype))
     return head("policy"), jnp.tanh(head("value")[:, 0])
 
 
@@ -247,7 +238,7 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
 
 
 def as_dense(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
-    """Returns the weights of plain dense layers that compute the same as arranged weights."""
+    """Returns the weights of plain dense layers that compute the same as folded weights."""
 
     def dense(name, layer):
         if name in (*FIRST, "policy", "value"):

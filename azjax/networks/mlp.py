@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from azjax._settings import Range, check
 from azjax.games.base import Game
 from azjax.networks import equivariant
-from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, choose_dtype
-from azjax.networks.modules import with_inference, wrap
+from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain
+from azjax.networks.modules import from_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,30 +74,24 @@ def make(config: MLPConfig, game: Game, platform: str) -> Network:
     """Builds the MLP for a game."""
     plain = functools.partial(Plain, "mlp", len(config.hidden), False)
     if config.symmetric and game.num_symmetries > 1:
-        return equivariant.make(
-            config,
-            game,
-            platform,
-            plain,
-            widths={"network.hidden": config.hidden},
-            layers=tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden)),
-            trunk=functools.partial(_trunk, len(config.hidden)),
-        )
-    evaluated = choose_dtype(config.evaluation_dtype, platform)
-    learned = choose_dtype(config.learning_dtype, platform)
-    module = MLP(config.hidden, config.head_hidden, game.num_actions)
-    trained = module.clone(dtype=learned)
-    return with_inference(
-        wrap(game, module, config.encoding, trained),
-        arrange=dict,
-        infer=module.clone(dtype=evaluated).apply,
-        dtype=evaluated,
+        layers = tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden))
+        return equivariant.make(config, game, platform, layers, _trunk, plain)
+
+    def module(dtype):
+        return MLP(config.hidden, config.head_hidden, game.num_actions, dtype)
+
+    return from_settings(
+        config,
+        game,
+        platform,
+        module,
+        fold=dict,
+        infer=lambda dtype: module(dtype).apply,
         plain=lambda folded: plain(folded["params"]),
     )
 
 
-def _trunk(depth: int, layer: Any, x: Any) -> Any:
-    """Computes the shared layers; `layer` is a function of a name and an input."""
-    for i in range(depth):
+def _trunk(config: MLPConfig, layer: equivariant.Apply, x: Any) -> Any:
+    for i in range(len(config.hidden)):
         x = jax.tree.map(nn.relu, layer(f"Dense_{i}", x))
     return x

@@ -18,6 +18,7 @@ from azjax.networks.base import (
     Plain,
     Variables,
     check_heads,
+    choose_dtype,
     observed_planes,
     unfolded,
 )
@@ -41,7 +42,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
         or the outputs have the wrong shapes.
     """
     _check_module(module)
-    network = wrap(game, module, encoding)
+    network = _wrap(game, module, encoding, module)
     check_outputs(game, network)
 
     def train(variables, planes, axis_name):
@@ -51,12 +52,8 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     return network._replace(train=train)
 
 
-def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None = None) -> Network:
-    """Makes a network from a module without checks and without averaging over devices.
-
-    Training applies `learned`, by default the module itself.
-    """
-    learned = module if learned is None else learned
+def _wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Network:
+    """Makes a network from a module, and the module that training applies, without checks."""
     one = observed_planes(game, encoding)
     has_axis = any(field.name == "axis_name" for field in dataclasses.fields(module))
 
@@ -74,63 +71,63 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None
     return unfolded(game, encoding, init, apply, train)
 
 
-def with_inference(
-    network: Network,
-    arrange: Callable[[Variables], Folded],
-    infer: Callable[[Folded, jax.Array], Outputs],
-    dtype: Any,
+def from_settings(
+    config: Any,
+    game: Game,
+    platform: str,
+    module: Callable[[Any], nn.Module],
+    *,
+    fold: Callable[[Variables], Folded],
+    infer: Callable[[Any], Callable[[Folded, jax.Array], Outputs]],
     plain: Callable[[Folded], Plain],
+    convolves: bool = False,
     symmetric: bool = False,
 ) -> Network:
-    """Adds an inference form to a network.
+    """Makes a network with an inference form, from an `MLPConfig` or a `ResNetConfig`.
 
     Args:
-      network: a network from `wrap`.
-      arrange: `variables -> folded`, in float32.
-      infer: see `Network`.
-      dtype: the type of the inference form.
+      config: the settings.
+      game: the rules.
+      platform: where the network runs, such as `cpu`.
+      module: makes the module for an arithmetic type.
+      fold: converts variables to the inference form, in float32.
+      infer: makes `Network.infer` for an arithmetic type.
       plain: see `Network`.
+      convolves: whether the layers are convolutions.
       symmetric: see `Network`.
     """
+    dtype = choose_dtype(config.evaluation_dtype, platform, convolves)
+    learned = choose_dtype(config.learning_dtype, platform, convolves)
 
     @jax.jit
-    def fold(variables):
-        return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
+    def fold_to_type(variables):
+        return jax.tree.map(lambda weights: weights.astype(dtype), fold(variables))
 
-    return network._replace(fold=fold, infer=infer, plain=plain, symmetric=symmetric)
+    network = _wrap(game, module(jnp.float32), config.encoding, module(learned))
+    return network._replace(fold=fold_to_type, infer=infer(dtype), plain=plain, symmetric=symmetric)
 
 
 def _check_module(module: Any) -> None:
     """Raises ValueError unless `module` is a Linen module that can be called with `train`."""
-    kind = module if isinstance(module, type) else type(module)
-    if any(base.__module__.startswith("flax.nnx.") for base in kind.__mro__):
-        name = kind.__name__
-        raise ValueError(
-            f"{name} is a module of flax.nnx: use "
-            f"from_nnx(game, lambda rngs: {name}(..., rngs=rngs))"
-        )
     if not isinstance(module, nn.Module):
-        what = "the class" if kind is module else "of type"
+        kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
         raise ValueError(
-            f"the module is {what} {kind.__name__}, not a Flax module: pass an instance of a "
-            "flax.linen.Module"
+            f"the module is {kind}: pass an instance of a flax.linen.Module, or give a function "
+            "that makes a module of flax.nnx to from_nnx"
         )
     name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
     kinds = {parameter.kind for parameter in parameters.values()}
     if "train" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
-        listed = ", ".join(parameters)
         raise ValueError(
-            f"{name}.__call__({listed}) does not take train: write __call__(self, planes, "
-            "train=False), where train may be ignored"
+            f"{name}.__call__ does not take train: write __call__(self, planes, train=False), "
+            "where train may be ignored"
         )
 
 
-def check_outputs(
-    game: Game, network: Network, errors: tuple[type[Exception], ...] = (FlaxError,)
-) -> None:
+def check_outputs(game: Game, network: Network, *errors: type[Exception]) -> None:
     """Checks a module's outputs for a batch of 3, in evaluation and in training.
 
-    The `errors` are exceptions that are raised if the module cannot be applied to the planes.
+    The `errors` and Flax's are raised if the module cannot be applied to the planes.
     """
     one = observed_planes(game, network.encoding)
 
@@ -143,7 +140,7 @@ def check_outputs(
     planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
     try:
         returned, (before, after) = jax.eval_shape(compute, planes)
-    except errors as error:
+    except (FlaxError, *errors) as error:
         reason = str(error).split(" (http")[0].split("\n")[0]
         raise ValueError(
             f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "

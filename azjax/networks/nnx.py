@@ -8,7 +8,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from flax.errors import FlaxError
 from jax.core import Tracer
 
 from azjax.games.base import Game
@@ -62,7 +61,7 @@ def from_nnx(
         return outputs, {"state": jax.tree.map(average, state) if axis_name else state}
 
     network = unfolded(game, encoding, init, apply, train)
-    check_outputs(game, network, (FlaxError, TypeError, ValueError))
+    check_outputs(game, network, TypeError, ValueError)
     return network
 
 
@@ -73,36 +72,28 @@ def _variables(module: nnx.Module) -> dict[str, Any]:
 
 
 def _check_make(make: Any) -> None:
-    """Raises ValueError unless `make` is a function of `rngs`."""
     kind = make if isinstance(make, type) else type(make)
-    name = kind.__name__
     if issubclass(kind, nn.Module):
+        name = kind.__name__
         raise ValueError(f"{name} is a module of flax.linen: use from_module(game, module)")
-    if isinstance(make, nnx.Module):
-        raise ValueError(
-            f"make is a module, {name}, with weights already drawn: give a function that makes a "
-            f"new module for each seed, such as lambda rngs: {name}(..., rngs=rngs)"
-        )
-    advice = "give a function of rngs alone, such as lambda rngs: Model(9, rngs=rngs)"
-    if not callable(make):
-        raise ValueError(f"make is of type {name}: {advice}")
     try:
+        if isinstance(make, nnx.Module):
+            raise TypeError("it is a module, with weights already drawn")
         inspect.signature(make).bind(None)
     except TypeError as error:
-        raise ValueError(f"make cannot be called with rngs ({error}): {advice}") from error
+        raise ValueError(
+            f"make cannot be called with rngs ({error}): give a function of rngs alone that makes "
+            "a new module in each call, such as lambda rngs: Model(9, rngs=rngs)"
+        ) from error
 
 
 def _check_module(module: Any) -> nnx.Module:
     """Returns a result of `make` after checking, while tracing, that it can be a network."""
     name = type(module).__name__
-    if isinstance(module, nn.Module):
+    if not isinstance(module, nnx.Module) or not callable(module):
         raise ValueError(
-            f"make returns {name}, a module of flax.linen: use from_module(game, module)"
+            f"make returns {name}: return a module of flax.nnx with a method __call__(self, planes)"
         )
-    if not isinstance(module, nnx.Module):
-        raise ValueError(f"make returns {name}: return a module of flax.nnx")
-    if not callable(module):
-        raise ValueError(f"{name} cannot be called: give it a method __call__(self, planes)")
     _, params, random, _ = nnx.split(module, nnx.Param, nnx.RngState, ...)
     if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
         raise ValueError(
@@ -113,10 +104,7 @@ def _check_module(module: Any) -> nnx.Module:
         for attribute, value in vars(part).items():
             if isinstance(value, Tracer):  # Splitting would make it part of the static structure.
                 place = ".".join(map(str, (*path, attribute)))
-                raise ValueError(
-                    f"{name} keeps an array, {place}, that is not a variable: make it an "
-                    "nnx.Param, an nnx.Variable or an array of NumPy"
-                )
+                raise ValueError(f"{name} keeps an array, {place}: make it an nnx.Variable")
     if kept := [".".join(map(str, path)) for path, _ in nnx.to_flat_state(random)]:
         raise ValueError(
             f"{name} keeps a random state, {kept[0]}, but networks draw no random numbers: remove "

@@ -7,7 +7,6 @@ layers.
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import flax.linen as nn
@@ -17,12 +16,11 @@ import jax.numpy as jnp
 from azjax._settings import Range, check
 from azjax.games.base import Game
 from azjax.networks import equivariant
-from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, Variables, choose_dtype
-from azjax.networks.convolution import WinogradConv, arrange, is_faster, restore
-from azjax.networks.modules import with_inference, wrap
+from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, Variables
+from azjax.networks.convolution import WinogradConv, is_faster
+from azjax.networks.modules import from_settings
 
 Norm = Literal["none", "layer", "batch"]
-Layer = Callable[[str, Any], Any]
 EPSILON = 1e-5  # Added to variances.
 
 
@@ -147,15 +145,8 @@ def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax
 _Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
 
 
-def trunk(config: ResNetConfig, layer: Layer, x: Any, axis: int = -1) -> Any:
-    """Computes stem and residual blocks.
-
-    Args:
-      config: the settings.
-      layer: `(name, x) -> x`, computes one layer without its ReLU.
-      x: an array, or a list of its parts.
-      axis: the axis of the channels.
-    """
+def trunk(config: ResNetConfig, layer: equivariant.Apply, x: Any, axis: int = -1) -> Any:
+    """Computes stem and residual blocks of an array, or a list of its parts, along an axis."""
     relu = functools.partial(jax.tree.map, nn.relu)
 
     def norm(x):
@@ -171,12 +162,7 @@ def trunk(config: ResNetConfig, layer: Layer, x: Any, axis: int = -1) -> Any:
 def standardize(x: Any, axis: int) -> Any:
     """LayerNorm (Ba et al. 2016) without scale and bias, which the next layer provides.
 
-    Args:
-      x: an array, or a list of its parts.
-      axis: the axis of the channels.
-
-    Returns:
-      `x` with mean 0 and variance 1 along the axis, computed in float32.
+    It is computed in float32. `x` is an array, or a list of its parts along the axis.
     """
     parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
     count = sum(part.shape[axis] for part in parts)
@@ -210,40 +196,22 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
     plain = functools.partial(Plain, "resnet", config.blocks, config.norm == "layer")
     if config.symmetric and game.num_symmetries > 1:
         names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
-        return equivariant.make(
-            config,
-            game,
-            platform,
-            plain,
-            widths={"network.width": config.width},
-            layers=tuple((name, config.width) for name in names),
-            trunk=functools.partial(trunk, config),
-            zeros=tuple(name for name in names if name.endswith("_b")),
-        )
+        layers = tuple((name, config.width) for name in names)
+        return equivariant.make(config, game, platform, layers, trunk, plain)
 
-    def module(settings, dtype):
+    def module(dtype, settings=config):
         batch_last = convolves and is_faster(game.board_shape, dtype, platform)
         return ResNet(settings, game.num_actions, dtype, batch_last)
 
-    def change_kernels(change, folded):
-        """Applies a function to the kernels of the convolutions, if they have Winograd's form."""
-        if not inferring.batch_last:
-            return folded
-        return {
-            name: layer | {"kernel": change(layer["kernel"], game.board_shape)}
-            if layer["kernel"].ndim > 2
-            else layer
-            for name, layer in folded.items()
-        }
-
-    evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
-    learned = choose_dtype(config.learning_dtype, platform, convolves)
     folded_norm = {"norm": "none"} if config.norm == "batch" else {}
-    inferring = module(dataclasses.replace(config, **folded_norm), evaluated)
-    return with_inference(
-        wrap(game, module(config, jnp.float32), config.encoding, module(config, learned)),
-        arrange=lambda variables: {"params": change_kernels(arrange, fold(variables))},
-        infer=inferring.apply,
-        dtype=evaluated,
-        plain=lambda folded: plain(change_kernels(restore, folded["params"])),
+    inferred = dataclasses.replace(config, **folded_norm)
+    return from_settings(
+        config,
+        game,
+        platform,
+        module,
+        fold=lambda variables: {"params": fold(variables)},
+        infer=lambda dtype: module(dtype, inferred).apply,
+        plain=lambda folded: plain(folded["params"]),
+        convolves=convolves,
     )

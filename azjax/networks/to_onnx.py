@@ -87,23 +87,17 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def add(
-        self, operator: str, *inputs: str | np.ndarray, output: str | None = None, **attributes: Any
-    ) -> str:
-        """Adds a node; returns the name of its output. Arrays become constants."""
+    def _name(self, x: str | np.ndarray) -> str:
+        if isinstance(x, str):
+            return x
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(onnx.numpy_helper.from_array(x, name))
+        return name
 
-        def name(x):
-            if isinstance(x, str):
-                return x
-            self.constants.append(
-                onnx.numpy_helper.from_array(x, f"constant_{len(self.constants)}")
-            )
-            return self.constants[-1].name
-
-        names = [name(x) for x in inputs]
-        output = output or f"{operator}_{len(self.nodes)}"
-        node = onnx.helper.make_node(operator, names, [output], name=output, **attributes)
-        self.nodes.append(node)
+    def add(self, operator: str, *inputs: str | np.ndarray, output: str = "", **look: Any) -> str:
+        """Adds a node with attributes; returns the name of its output. Arrays become constants."""
+        names, output = [*map(self._name, inputs)], output or f"{operator}_{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(operator, names, [output], name=output, **look))
         return output
 
     def to_float(self, x: str | np.ndarray) -> str:

@@ -6,7 +6,7 @@ import optax
 import pytest
 from flax import nnx
 
-from azjax.networks import from_nnx
+from azjax.networks.nnx import from_nnx
 from azjax.training.learner import make_learner
 from azjax.training.targets import Sample
 from guard import sharing

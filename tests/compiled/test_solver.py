@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 
 import guard
 import misere_pile
@@ -11,97 +10,59 @@ from azjax import games
 from azjax.games import solver
 from nim import NIM
 from reference import Position, minimax
-from reference import misere_pile as misere_pile_rules
-from reference import tic_tac_toe as tic_tac_toe_rules
+from reference import misere_pile as rules
 from refusals import assert_refused
 
 CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
 
 
-@pytest.fixture(scope="module")
-def pile_solution():
-    return solver.solve(misere_pile.make())
-
-
-@pytest.fixture(params=["tic_tac_toe", "misere_pile"])
-def solved(request, solution, pile_solution):
-    if request.param == "tic_tac_toe":
-        return solution, tic_tac_toe_rules
-    return pile_solution, misere_pile_rules
-
-
-def positions(solution):
-    """The states as positions of the reference implementation."""
-    boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
-    return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
-
-
-def test_tic_tac_toe_counts(tic_tac_toe, solution):
-    assert solution.num_states == 5478
-    assert solution.over.sum() == 958
-    assert len(solution.decisions) == 4520
+def test_tic_tac_toe_has_the_known_counts(tic_tac_toe, solution):
+    """Of positions, of games by first move, and of classes of symmetric positions."""
+    counts = solution.num_states, solution.over.sum(), len(solution.decisions)
+    assert counts == (5478, 958, 4520) and solution.values[0] == 0
     assert np.diff(solution.layers).tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
-    assert solution.values[0] == 0
+    ends = solver.count_games(solution)
+    assert ends[0].tolist() == [131184, 46080, 77904]
+    by_first_move = [tuple(ends[child].tolist()) for child in solution.children[0]]
+    assert by_first_move == [CORNER, EDGE, CORNER, EDGE, CENTRE, EDGE, CORNER, EDGE, CORNER]
+    numbers = solver.symmetry_classes(tic_tac_toe, solution).tolist()
+    turned = np.asarray(solution.states.board)[:, tic_tac_toe.symmetries.cells].tolist()
+    orbits = [min(map(tuple, boards)) for boards in turned]
+    assert {*numbers} == {*range(765)} and len({*orbits}) == 765
+    assert len({*zip(orbits, numbers, strict=True)}) == 765
 
 
-def test_solution_equals_the_reference(solved):
-    solution, rules = solved
-    listed = positions(solution)
+def test_solution_equals_the_reference():
+    solution = solver.solve(misere_pile.make())
+    boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
+    listed = [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
     plies = [listed[start:end] for start, end in itertools.pairwise(solution.layers)]
-    assert [len(ply) for ply in plies] == [len(set(ply)) for ply in plies]
     assert [set(ply) for ply in plies] == minimax.reachable(rules)
-    assert listed[0] == rules.start()
-    for s in range(0, len(listed), 3 if len(listed) > 1000 else 1):
-        position = listed[s]
+    assert sum(map(len, map(set, plies))) == len(listed) and listed[0] == rules.start()
+    for s, position in enumerate(listed):
         outcomes = minimax.action_values(rules, position)
-        best = max(outcomes.values(), default=None)
-        assert solution.player[s] == position.player
-        assert solution.over[s] == position.over
+        best = [action for action in outcomes if outcomes[action] == max(outcomes.values())]
+        assert (solution.player[s], solution.over[s]) == position[1:]
         assert solution.values[s] == minimax.value(rules, position)
         assert np.flatnonzero(solution.legal[s]).tolist() == list(outcomes)
-        assert np.flatnonzero(solution.optimal[s]).tolist() == [
-            action for action in outcomes if outcomes[action] == best
-        ]
+        assert np.flatnonzero(solution.optimal[s]).tolist() == best
         for action in range(solution.legal.shape[1]):
             after, reward = rules.play(position, action)
-            legal = action in outcomes
-            assert listed[solution.children[s, action]] == (after if legal else rules.start())
+            after = after if action in outcomes else rules.start()
+            assert listed[solution.children[s, action]] == after
             assert solution.rewards[s, action] == reward
             assert solution.action_values[s, action] == outcomes.get(action, -np.inf)
 
 
-def test_count_games_of_tic_tac_toe(solution):
-    counts = solver.count_games(solution)
-    assert counts[0].tolist() == [131184, 46080, 77904]
-    assert counts[0].sum() == 255168
-    by_first_move = [tuple(counts[child].tolist()) for child in solution.children[0]]
-    assert by_first_move == [CORNER, EDGE, CORNER, EDGE, CENTRE, EDGE, CORNER, EDGE, CORNER]
-
-
-def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
-    """Two positions share a number if and only if a symmetry maps one to the other."""
-    numbers = solver.symmetry_classes(tic_tac_toe, solution)
-    boards = np.asarray(solution.states.board)
-    turned = boards[:, tic_tac_toe.symmetries.cells].tolist()
-    orbits = [min(map(tuple, boards)) for boards in turned]
-    assert len(set(orbits)) == len(set(numbers.tolist())) == 765
-    assert len(set(zip(orbits, numbers.tolist(), strict=True))) == 765
-    assert set(numbers.tolist()) == set(range(765))
-
-
-def solve(**changes):
-    """Solves Nim with some fields changed."""
-    with guard.sharing():
-        return solver.solve(NIM._replace(**changes))
-
-
 def test_a_game_that_exceeds_its_limits_is_not_enumerated():
-    """The limits are one less than the true numbers, and the least possible."""
-    long, many = "nim lasts longer than its max_plies, ", "nim has more positions than its most_po"
+    """The limits are one less than the true numbers."""
+
+    def solve(**changes):
+        with guard.sharing():
+            return solver.solve(NIM._replace(**changes))
+
     assert_refused(
         (lambda: solver.solve(games.make("connect_four")), "connect_four has too many positions"),
-        (lambda: solve(max_plies=6), f"{long}6: set max_plies to the length"),
-        (lambda: solve(max_plies=1), f"{long}1"),
-        (lambda: solve(most_positions=23), f"{many}sitions, 23, each counted"),
-        (lambda: solve(most_positions=1), f"{many}sitions, 1, "),
+        (lambda: solve(max_plies=6), "nim lasts longer than its max_plies, 6: set max_plies to"),
+        (lambda: solve(most_positions=23), "nim has more positions than its most_positions, 23,"),
     )

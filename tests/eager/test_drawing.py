@@ -29,20 +29,17 @@ def draw_empty(**look):
     return draw_state(game, game.init(), **look)
 
 
-def test_every_stone_is_in_its_cell_and_full_lines_are_struck_through():
+def test_stones_values_and_labels_are_in_their_cells():
+    """Values are heat, labels are text, and a full line is struck through."""
     picture = drawing.board([1, -1, 0, 0, 1, 0, -1, 0, 0], (3, 3), LINES)
-    rings = {(float(e.get("cx")), float(e.get("cy"))) for e in parts(picture, "circle", "az-o")}
-    assert rings == {(45, 15), (15, 75)}
-    crosses = [e.get("d") for e in parts(picture, "path", "az-x")]
-    assert [d.split("l")[0] for d in crosses] == ["M7.8 7.8", "M37.8 37.8"]
-    assert not parts(picture, "line", "az-line")
+    rings = {(e.get("cx"), e.get("cy")) for e in parts(picture, "circle", "az-o")}
+    assert rings == {("45", "15"), ("15", "75")} and not parts(picture, "line", "az-line")
+    crosses = [e.get("d").split("l")[0] for e in parts(picture, "path", "az-x")]
+    assert crosses == ["M7.8 7.8", "M37.8 37.8"]
     (line,) = parts(drawing.board([1, 1, 1, -1, -1, 0, 0, 0, 0], (3, 3), LINES), "line", "az-line")
     assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
-
-
-def test_values_are_heat_and_labels_are_text():
-    labels = ['<b>&"'] + [""] * 8
-    picture = draw_empty(values=np.linspace(0, 1, 9), labels=labels, last=4)
+    look = {"values": np.linspace(0, 1, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
+    picture = draw_empty(**look)
     heat = [float(e.get("fill-opacity")) for e in parts(picture, "rect", "az-heat")]
     assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
     assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
@@ -51,7 +48,6 @@ def test_values_are_heat_and_labels_are_text():
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
-    (tmp_path / "folder").mkdir()
     (tmp_path / "old.html").write_text("old")
     (tmp_path / "link.html").symlink_to("nothing")
 
@@ -60,22 +56,17 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
 
     assert_refused(
         (lambda: drawing.board([0] * 8, (3, 3)), "cells has shape (8,): a board of 3 by 3"),
-        (lambda: drawing.board([0] * 9, (3, 3), values=[1.0]), "values has shape (1,)"),
         (lambda: drawing.board([0] * 9, (3, 3), labels=["a"]), "labels has shape (1,)"),
         (lambda: draw_states(NIM, np.zeros(2, np.int8)), "states must be a batch, with one"),
         (lambda: draw_empty().save(tmp_path / "nowhere" / "x.svg"), "there is no folder ...where"),
-        (check("nowhere/page.html"), "there is no folder ...nowhere for "),
         (check("."), " is a folder: give the name of a file in it"),
-        (check("folder"), "folder is a folder: give the name of a file in it"),
         (check("x" * 252), "x cannot be written (File name too long): use another"),
         (check("/proc/page.html"), "/proc/page.html cannot be written ("),
     )
     for name in ("old.html", "new.html", "link.html"):
         drawing.check_folder(tmp_path / name)
-    assert {path.name for path in tmp_path.iterdir()} == {"folder", "old.html", "link.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"old.html", "link.html"}
     assert (tmp_path / "old.html").read_text() == "old"
-    draw_empty().save(tmp_path / "board.svg")
-    assert ElementTree.parse(tmp_path / "board.svg").getroot().tag == SVG + "svg"
 
 
 def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
@@ -96,11 +87,6 @@ def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
     top, bottom, left, right = (straight(side) - centers[0] for side in sides)
     assert (top[:, 1] < 0).all() and (bottom[:, 1] > 2).all()
     assert (left[:, 0] < 0).all() and (right[:, 0] > 2).all()
-    assert len(top) == len(bottom) == len(left) == len(right) == 9
-    for side in sides:  # The sides follow the edges of hexagons.
-        corners = [corner.split(",") for corner in side.get("points").split()]
-        steps = np.hypot(*np.diff(np.asarray(corners, float), axis=0).T)
-        assert steps.max() < 1.01 * drawing.CELL / np.sqrt(3)
 
 
 def test_breakthrough_shows_values_and_labels_where_a_move_leads():

@@ -29,7 +29,7 @@ def test_searches_that_cannot_be_shown_are_rejected(tic_tac_toe):
         return lambda: live_data(game, search or PUCT(), **start)
 
     assert_refused(
-        (ask(board=[1] * 9), "9 X and 0 O cannot occur"),
+        (ask(board=[1] * 9), "cannot occur: X moves first"),
         (ask(board=[1, 1, 1, -1, -1, 0, 0, 0, 0]), "the game is over in this position"),
         (ask(board=[1, 0]), "a board is 9 numbers"),
         (ask(game=FOUR, board=[0] * 42), "the position is not a state of connect_four"),

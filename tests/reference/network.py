@@ -3,11 +3,11 @@
 import numpy as np
 
 
-def outputs(config, variables, planes, train=False):
-    """Returns `(logits [B, A], value [B], statistics)`; the latter are those of each layer."""
+def outputs(config, variables, planes):
+    """Returns `(logits [B, A], value [B])`."""
     layers, old = variables["params"], variables.get("batch_stats", {})
     is_mlp, norm = config.kind == "mlp", getattr(config, "norm", "none")
-    is_conv, statistics = getattr(config, "layers", "dense") == "conv", {}
+    is_conv = getattr(config, "layers", "dense") == "conv"
 
     def linear(name, x):
         kernel = np.float64(layers[name]["kernel"])
@@ -15,9 +15,7 @@ def outputs(config, variables, planes, train=False):
         y = y + layers[name].get("bias", 0)
         if f"{name}_norm" not in old:
             return y
-        axes, scale = tuple(range(y.ndim - 1)), layers[f"{name}_norm"]
-        used = {"mean": y.mean(axes), "var": y.var(axes)} if train else old[f"{name}_norm"]
-        statistics[f"{name}_norm"] = used
+        scale, used = layers[f"{name}_norm"], old[f"{name}_norm"]
         return (y - used["mean"]) / np.sqrt(used["var"] + 1e-5) * scale["scale"] + scale["bias"]
 
     def standardize(x):
@@ -42,7 +40,7 @@ def outputs(config, variables, planes, train=False):
         x = standardize(x)
     policy = head("policy_conv" if is_conv else "policy_hidden")
     value = relu(linear("value_hidden", head("value_conv"))) if is_conv else head("value_hidden")
-    return linear("policy", policy), np.tanh(linear("value", value)[:, 0]), statistics
+    return linear("policy", policy), np.tanh(linear("value", value)[:, 0])
 
 
 def convolve(x, kernel):

@@ -22,10 +22,8 @@ def play(position, action):
 
 
 def has_line(board, mark):
-    rows = [board[0:3], board[3:6], board[6:9]]
-    columns = [board[0::3], board[1::3], board[2::3]]
-    diagonals = [board[0::4], board[2:7:2]]
-    return [mark] * 3 in rows + columns + diagonals
+    rows, columns = [board[i : i + 3] for i in (0, 3, 6)], [board[i::3] for i in range(3)]
+    return [mark] * 3 in [*rows, *columns, board[0::4], board[2:7:2]]
 
 
 def image(position, cells):
@@ -33,17 +31,12 @@ def image(position, cells):
     return position._replace(board=tuple(position.board[cell] for cell in cells))
 
 
-def turned(rows):
-    """Turns a square by 90 degrees."""
-    return [list(column) for column in zip(*rows[::-1], strict=True)]
-
-
 def symmetries():
     """Returns the orders of the cells of all symmetric copies."""
     rows, found = [[0, 1, 2], [3, 4, 5], [6, 7, 8]], []
     for _ in range(4):
         found += [rows[0] + rows[1] + rows[2], rows[2] + rows[1] + rows[0]]
-        rows = turned(rows)
+        rows = [list(column) for column in zip(*rows[::-1], strict=True)]  # Turned by 90 degrees.
     return found
 
 

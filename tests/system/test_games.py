@@ -4,13 +4,11 @@ import functools
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax import games, players
 from azjax.games import solver
-from azjax.games.base import random_action
 from azjax.games.check import check_game
 from azjax.games.rows import in_batches
 from azjax.games.tic_tac_toe import from_board
@@ -85,26 +83,6 @@ def test_games_have_the_published_values(name, value):
     assert (solution.values[solution.decisions] != 0).all() == (name != "othello:4")
 
 
-@pytest.mark.parametrize("name", ["hex:4", "breakthrough:5x4"])
-def test_there_are_no_draws(name):
-    game = games.make(name)
-
-    def finish(key):
-        def move(carry, key):
-            state, total = carry
-            after, reward = game.step(state, random_action(game, key, state))
-            return (after, total + jnp.abs(reward)), None
-
-        start = game.init(), jnp.float32(0)
-        (state, total), _ = jax.lax.scan(move, start, jax.random.split(key, game.max_plies))
-        return game.is_over(state), total
-
-    over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
-    assert over.all() and (total == 1).all()
-
-
-@pytest.mark.parametrize(
-    "name", ["tic_tac_toe", "connect_four:3x5", "mnk:1x4x2", "othello:4", "hex:3"]
-)
-def test_games_satisfy_the_contract(name):
-    check_game(games.make(name))
+def test_games_satisfy_the_contract():
+    for name in ("connect_four:3x5", "breakthrough:5x3", "mnk:1x4x2", "othello:4", "hex_swap:3"):
+        check_game(games.make(name))
