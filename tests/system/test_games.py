@@ -1,6 +1,5 @@
 """Games against published numbers, and a game without fields through search and training."""
 
-import functools
 import itertools
 
 import jax
@@ -13,14 +12,11 @@ from azjax.games.check import check_game
 from azjax.games.rows import in_batches
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
-from azjax.search import UCT, Gumbel
-from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import self_play, start_games
-from azjax.training.targets import TargetConfig, augment, make_samples
+from azjax.search import UCT
+from azjax.search.evaluators import rollout_evaluator
 from nim import NIM
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
-from small import playing
 
 
 def test_a_game_without_fields_is_solved_searched_and_played():
@@ -34,18 +30,6 @@ def test_a_game_without_fields_is_solved_searched_and_played():
     for rival in (players.random_agent(NIM), search):
         match = play_match(NIM, perfect, rival, 8, jax.random.key(0))
         assert match.moving_first.losses == 0 < match.moving_first.wins
-
-
-def test_a_game_without_fields_is_trained():
-    search, evaluate = Gumbel(num_simulations=4), uniform_evaluator(NIM)
-    parts = playing(NIM, search, evaluate, "binary", games=4, unroll_length=3)
-    started = start_games(parts.selfplay, NIM, jax.random.split(jax.random.key(0), 4))
-    move = jax.jit(functools.partial(self_play, parts, None))
-    _, seen = move(jax.random.key(1), started)
-    assert seen.planes.shape == (3, 4, 1, 7, 3)
-    samples = jax.tree.map(lambda leaf: leaf[0], make_samples(TargetConfig(), seen))
-    same = augment(NIM, jax.random.key(2), samples)
-    jax.tree.map(np.testing.assert_array_equal, same, samples)
 
 
 def test_from_board_accepts_exactly_the_reachable_boards():
