@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._commands import command
+from azjax._commands import check_installed
 from azjax._promotion import mixing
 from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
+from azjax.games.square import with_pass
 
 _PLIES = {  # The length of the longest game.
     "animal_shogi": 256,
@@ -61,14 +62,10 @@ def make(name: str) -> Game:
             f"pgx:{name} fails in JAX's 64-bit mode, as the games of pgx mix types: turn "
             "jax_enable_x64 off"
         )
-    try:
-        import pgx
-        from pgx import go
-    except ImportError as error:
-        install = command("pip", "install", "pgx")
-        raise ValueError(
-            f"pgx:{name} needs the package pgx ({error}): install it with {install}"
-        ) from error
+    check_installed("pgx", f"pgx:{name}")
+    import pgx
+    from pgx import go
+
     untyped: Any = name
     env: Any = go.Go(size=size) if size else pgx.make(untyped)
     with jax.ensure_compile_time_eval():
@@ -116,16 +113,12 @@ def make(name: str) -> Game:
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
-    """Returns the symmetries of tic-tac-toe, Othello or Go; None for other games."""
-    if name == "tic_tac_toe":
-        return mnk.symmetries(3, 3)
     if name == "othello":
         return othello.symmetries(size)
-    if not name.startswith("go_"):
+    if name != "tic_tac_toe" and not name.startswith("go_"):
         return None
-    cells = mnk.symmetries(size, size).cells
-    passing = np.full((len(cells), 1), size**2, np.int32)
-    return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
+    square = mnk.symmetries(size, size)
+    return square if name == "tic_tac_toe" else with_pass(square.cells)
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:

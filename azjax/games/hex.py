@@ -22,6 +22,7 @@ from azjax.games.square import (
     make_game,
     observation_planes,
     render_board,
+    with_pass,
 )
 
 _USUAL, _LARGEST = 11, 19
@@ -88,7 +89,6 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
     half_turn = diagonals(n)[: 2 if n > 1 else 1]
-    swapping = np.full((len(half_turn), 1), cells, np.int32)
     return make_game(
         (n, n),
         cells + swap,
@@ -98,9 +98,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         max_plies=cells + swap,
         init=start,
         observe=observe,
-        symmetries=Symmetries(
-            half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
-        ),
+        symmetries=with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
         display=display(n, swap),

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Display, Game, Symmetries, one_per_size
-from azjax.games.square import State, cell_names, diagonals, make_display, make_game, start
+from azjax.games.square import (
+    State,
+    cell_names,
+    diagonals,
+    make_display,
+    make_game,
+    start,
+    with_pass,
+)
 
 _SIZES = range(4, 17, 2)
 _COUNTED = {4: 65_509}  # Reachable positions, counted by `solver.solve`.
@@ -99,9 +107,7 @@ def _union(rows: jax.Array) -> jax.Array:
 
 def symmetries(n: int) -> Symmetries:
     """Returns the symmetries of the first four discs: identity, half turn, two reflections."""
-    cells = diagonals(n)
-    passing = np.full((len(cells), 1), n * n, np.int32)
-    return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
+    return with_pass(diagonals(n))
 
 
 def display(n: int) -> Display:

@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax import drawing
 from azjax._settings import did_you_mean
-from azjax.games.base import Display, Game, guard_step
+from azjax.games.base import Display, Game, Symmetries, guard_step
 
 ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
@@ -41,14 +41,9 @@ def make_game(
     move: Callable[[Any, jax.Array], tuple[Any, jax.Array]],
     **others: Any,
 ) -> Game:
-    """Makes a game whose states have the fields of `State`.
+    """Makes a game on rows and columns, whose states have the fields of `State`.
 
-    Args:
-      shape: rows and columns.
-      num_actions: see `Game`.
-      legal_actions: see `Game`.
-      move: `(state, action) -> (state, reward)` for legal actions.
-      **others: further fields of `Game`; those that can be derived from `State` may be left out.
+    `move` is `Game.step` for legal actions. Fields of `Game` that follow from `State` are optional.
     """
 
     def observe(state, encoding):
@@ -97,6 +92,12 @@ def diagonals(n: int) -> np.ndarray:
     grid = np.arange(n * n, dtype=np.int32).reshape(n, n)
     turned = grid[::-1, ::-1]
     return np.stack([copy.ravel() for copy in (grid, turned, grid.T, turned.T)])
+
+
+def with_pass(cells: np.ndarray) -> Symmetries:
+    """Returns the symmetries of a game with an action for each cell and one more, for none."""
+    passing = np.full((len(cells), 1), cells.shape[1], np.int32)
+    return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
 
 
 def bound_positions(fillings: Sequence[int]) -> int:

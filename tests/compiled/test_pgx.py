@@ -54,5 +54,5 @@ def test_refusals(monkeypatch):
         (lambda: games.make("pgx:go_5x6"), "pgx:go_5x6"),
     )
     monkeypatch.setitem(sys.modules, "pgx", None)
-    with pytest.raises(ValueError, match=r"needs the package pgx \(.*pip install pgx"):
+    with pytest.raises(ValueError, match=r"needs the package pgx: .*pip install pgx"):
         from_pgx.make.__wrapped__("tic_tac_toe")
