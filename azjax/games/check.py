@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from azjax.games.base import (
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _ON_HOST = 3  # Plies of one game in which the functions are also called without jit.
-Rules = Iterator[tuple[str, Any]]  # A rule, and whether it holds.
+Rules = Iterable[tuple[str, Any]]  # A rule, and whether it holds.
 
 
 def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
@@ -151,7 +151,7 @@ def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
         for rule, holds in rules.items():
             for row, *tried in np.argwhere(~np.asarray(holds)).tolist():
                 on = f", on action {tried[0] - _BEYOND}," if tried else ""
-                _require(game, iter([(rule, False)]), _place(moves, row) + on)
+                _require(game, [(rule, False)], _place(moves, row) + on)
         if ply < _ON_HOST or np.all(over):
             first = jax.tree.map(lambda leaf: leaf[0, 0], states)
             compiled = call_all(first, actions[0])
@@ -161,7 +161,7 @@ def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
         states = after
         moves.append(np.where(over, -1, actions))
     rule = f"a game lasts at most max_plies, which is {game.max_plies}"
-    _require(game, iter([(rule, False)]), _place(moves[:-1], int(np.argmin(over))))
+    _require(game, [(rule, False)], _place(moves[:-1], int(np.argmin(over))))
 
 
 def _check_step(game: Game, key: jax.Array, states: State):

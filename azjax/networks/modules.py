@@ -148,16 +148,8 @@ def check_outputs(game: Game, network: Network, *errors: type[Exception]) -> Non
         ) from error
     for heads in returned:
         check_heads(heads, 3, game, "the module")
-    if changed := _describe_leaves(before) ^ _describe_leaves(after):
+    if describe(before) != describe(after):
         raise ValueError(
-            f"training adds or changes {min(changed)[0]}, a variable of the module: create it in "
-            "init, and keep its shape and type"
+            f"training makes {describe(after)} of the module's variables {describe(before)}: "
+            "create them in init, and keep their shapes and types"
         )
-
-
-def _describe_leaves(tree: Any) -> set[tuple[str, str]]:
-    """Returns the names and shapes of a tree's arrays."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {
-        (jax.tree_util.keystr(path, simple=True, separator="."), describe(x)) for path, x in leaves
-    }

@@ -1,5 +1,6 @@
 """Shapes, arithmetic types and variables of networks while they are traced; what is refused."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -44,18 +45,23 @@ def test_a_group_acts_as_its_symmetries(name):
 
 
 def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch):
-    conv = functools.partial(ResNetConfig, layers="conv")
-    for kind, flags, dtype in [
-        (MLPConfig, "avx512f", "float32"),
-        (MLPConfig, "amx_bf16", "bfloat16"),
+    def types(config):
+        network = make_network(config, tic_tac_toe, "cpu")
+        folded = jax.eval_shape(lambda: network.fold(network.init(jax.random.key(0))))
+        return {leaf.dtype for leaf in jax.tree.leaves(folded)}
+
+    assert types(MLPConfig()) == {jnp.float32.dtype}
+    conv = ResNetConfig(layers="conv")
+    for config, flags, dtype in [
+        (MLPConfig(), "avx512f", "float32"),
+        (MLPConfig(), "amx_bf16", "bfloat16"),
         (conv, "amx_bf16", "float32"),
-        (ResNetConfig, "amx_bf16", "bfloat16"),
+        (ResNetConfig(), "amx_bf16", "bfloat16"),
     ]:
         text = f"flags: sse {flags}"
         monkeypatch.setattr(base.pathlib.Path, "read_text", lambda path, text=text: text)
-        network = make_network(kind(evaluation_dtype="auto"), tic_tac_toe, "cpu")
-        folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))  # noqa: B023
-        assert {leaf.dtype for leaf in jax.tree.leaves(folded)} == {jnp.dtype(dtype)}
+        chosen = types(dataclasses.replace(config, evaluation_dtype="auto"))
+        assert chosen == {jnp.dtype(dtype)}
 
 
 def test_the_form_of_convolutions_is_chosen_by_board_arithmetic_and_platform():
@@ -168,6 +174,9 @@ def test_refused_nnx_modules(tic_tac_toe):
         (dropout(kept=True), "Variant keeps a random state, noise.rngs.count, but networks draw"),
         (dropout(), "or draws random numbers (`determin"),
         (array, "Variant keeps an array, kept: make it an nnx.Variable"),
-        (Grows, "training adds or changes state.seen, a variable of the module: create it"),
+        (
+            Grows,
+            "training makes {state: {seen: bool[3, 3, 3, 2]}} of the module's var",
+        ),
     ]
     assert_refused(*((functools.partial(from_nnx, tic_tac_toe, make), text) for make, text in rows))
