@@ -10,7 +10,7 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
-from azjax.players import game_files, ratings, statistics
+from azjax.players import game_files, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
@@ -103,7 +103,7 @@ def _score(match: Match, tally: Tally) -> str:
     return f"{score.estimate:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
-def _show_ratings(fitted: ratings.Ratings) -> None:
+def _show_ratings(fitted: statistics.Ratings) -> None:
     rows = [
         (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}") for name, elo, low, high in _best(fitted)
     ]
@@ -115,7 +115,7 @@ def _show_ratings(fitted: ratings.Ratings) -> None:
     )
 
 
-def _best(fitted: ratings.Ratings) -> list[tuple[str, float, float, float]]:
+def _best(fitted: statistics.Ratings) -> list[tuple[str, float, float, float]]:
     """Returns names, ratings and the ends of their intervals, best first."""
     rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
     return sorted(rows, key=lambda row: -row[1])

@@ -19,7 +19,7 @@ from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
 from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
 from azjax.games.base import Game
-from azjax.networks.orientation import symmetries_of
+from azjax.networks.quantized import symmetries_of
 
 _PART = 2**16  # Positions of one file.
 

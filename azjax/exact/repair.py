@@ -20,7 +20,7 @@ from azjax.exact.moves import Line, replay
 from azjax.exact.overrides import OverrideTable
 from azjax.games import rows as packing
 from azjax.games.base import Game, State
-from azjax.networks.orientation import symmetries_of
+from azjax.networks.quantized import symmetries_of
 from azjax.players import Decision
 
 _CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.

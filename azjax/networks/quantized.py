@@ -11,20 +11,20 @@ The logits are multiples of a power of two. The value is read from a table. `rou
 the integers.
 
 Ties between equal sums are broken in favor of the action with the lowest number in the canonical
-orientation of the board, see `orientation.py`. There is one exception: in a symmetric position, a
+orientation of the board, see `orient`. There is one exception: in a symmetric position, a
 symmetric network gives equal logits to actions that are symmetric copies of each other. Symmetric
 networks thus stay exactly symmetric.
 """
 
 import functools
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import resolve_platform
-from azjax.games.base import Game
+from azjax.games.base import Game, Symmetries
 from azjax.networks.base import (
     DType,
     Network,
@@ -35,7 +35,6 @@ from azjax.networks.base import (
     observed_planes,
 )
 from azjax.networks.equivariant import FIRST, Group, make_group, permute
-from azjax.networks.orientation import orient, symmetries_of
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -83,6 +82,45 @@ def make_quantized(
         made_for=(*shape, game.num_actions),
         exact=True,
     )
+
+
+def symmetries_of(game: Game, symmetric: bool = True) -> Symmetries:
+    """Returns the symmetries of a game; only the identity if it has none, or if not `symmetric`."""
+    if symmetric and game.symmetries is not None:
+        return game.symmetries
+    return Symmetries(np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None])
+
+
+class Oriented(NamedTuple):
+    """Positions in canonical orientation.
+
+    Attributes:
+      planes: `[B, H * W * C]`, the smallest of all symmetric copies of the planes, in lexicographic
+        order. It is the same for all symmetric copies of a position.
+      is_smallest: `bool [B, G]`, the symmetries that lead to it; more than one if the position is
+        symmetric.
+    """
+
+    planes: jax.Array
+    is_smallest: jax.Array
+
+
+def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
+    """Turns boards into their canonical orientation.
+
+    Args:
+      cells: `int [G, H * W]`, the symmetries of the board, see `games.base.Symmetries`.
+      planes: `[B, H, W, C]`.
+    """
+    grid = planes.reshape(planes.shape[0], cells.shape[1], -1)
+    copies = [grid[:, order].reshape(planes.shape[0], -1) for order in cells]
+    smallest = copies[0]
+    for other in copies[1:]:
+        first = jnp.argmax(smallest != other, axis=1)[:, None]  # The first difference.
+        is_smaller = jnp.take_along_axis(other < smallest, first, axis=1)
+        smallest = jnp.where(is_smaller, other, smallest)
+    is_smallest = [jnp.all(copy == smallest, axis=1) for copy in copies]
+    return Oriented(smallest, jnp.stack(is_smallest, axis=1))
 
 
 def symmetry_group(game: Game, symmetric: bool) -> Group:

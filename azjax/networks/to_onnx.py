@@ -197,7 +197,7 @@ def _quantized(graph: Graph, group: Group, plain: Plain, shape: tuple[int, ...])
 def _rank(graph: Graph, group: Group, planes: str, channels: int) -> str:
     """Adds the number of each action in the canonical orientation, float32 `[b, A]`.
 
-    It is `quantized._rank`, and the copies are compared as in `orientation.orient`.
+    It is `quantized._rank`, and the copies are compared as in `quantized.orient`.
     """
     grid = graph.add("Reshape", planes, np.array([0, group.cells.shape[1], channels]))
     copies = [graph.flatten(graph.add("Gather", grid, order, axis=1)) for order in group.cells]

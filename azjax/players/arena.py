@@ -1,8 +1,8 @@
 """The arena: compiled matches of thousands of games, played from both seats.
 
 A player is an `Agent`, or an object with one as its attribute `agent`. In seat 0 or 1, it plays as
-player 0 or 1 of the game. Results are counts of games; `ratings` computes intervals and Elo from
-them.
+player 0 or 1 of the game. Results are counts of games; `statistics` computes intervals and Elo
+from them.
 """
 
 import functools
@@ -16,7 +16,8 @@ import numpy as np
 
 from azjax.games.base import Game, State, check_batch, init_batch, play, where
 from azjax.games.hashing import mix
-from azjax.players import Agent, as_agent, ratings
+from azjax.players import Agent, as_agent
+from azjax.players.statistics import Ratings, fit
 
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 Record = Callable[["PlayedGames"], None]
@@ -109,8 +110,8 @@ def play_match(
     return Match(first.name, second.name, play_seat(0), play_seat(1), deterministic)
 
 
-def rate(matches: Sequence[Match]) -> ratings.Ratings:
-    """Fits Elo ratings to the results of matches; see `ratings.fit`."""
+def rate(matches: Sequence[Match]) -> Ratings:
+    """Fits Elo ratings to the results of matches; see `statistics.fit`."""
     names = list(dict.fromkeys(name for match in matches for name in (match.first, match.second)))
     rows = []
     for match in matches:
@@ -118,7 +119,7 @@ def rate(matches: Sequence[Match]) -> ratings.Ratings:
         rows.append((one, other, match.moving_first[:3]))
         rows.append((other, one, match.moving_second[2::-1]))
     first, second, counts = (np.array(column) for column in zip(*rows, strict=True))
-    return ratings.fit(names, first, second, counts)
+    return fit(names, first, second, counts)
 
 
 def round_robin(

@@ -11,7 +11,7 @@ from azjax.exact import overrides as tables
 from azjax.exact.overrides import OverrideTable, empty_table, load_table, save_table, table_lookup
 from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
-from azjax.networks.orientation import orient
+from azjax.networks.quantized import orient
 from azjax.players import Agent, Decision
 from azjax.players.overrides import (
     join,

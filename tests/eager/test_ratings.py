@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.players.ratings import fit
-from azjax.players.statistics import mean_proportion, mean_score, proportion
+from azjax.players.statistics import fit, mean_proportion, mean_score, proportion
 from refusals import assert_refused
 
 ELO = 400 / math.log(10)

@@ -17,8 +17,7 @@ from azjax.players import (
     search_agent,
 )
 from azjax.players.arena import play_games
-from azjax.players.ratings import fit
-from azjax.players.statistics import mean_score
+from azjax.players.statistics import fit, mean_score
 from azjax.search import PUCT
 from azjax.search.evaluators import Evaluator
 from contract import ask, assert_contract, rows_of
