@@ -16,14 +16,19 @@ if __name__ == "__main__":
 import dataclasses
 import pathlib
 import tempfile
-from typing import Annotated
+from typing import Annotated, Any
+
+import jax.numpy as jnp
+import numpy as np
 
 from azjax._commands import command
 from azjax.cli import console, launch, verify
-from azjax.exact.overrides import load_table, prune, table_path
-from azjax.exact.seat import SEATS
-from azjax.players import network_agent
-from azjax.players.overrides import join, oriented_overrides
+from azjax.exact.exhaustive import Exploration, Watch, explore, finish
+from azjax.exact.repair import load_table, table_path
+from azjax.exact.seat import SEATS, make_decide
+from azjax.games.base import Game
+from azjax.players import Agent, network_agent
+from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
 from azjax.runs import pretrained
 
 
@@ -35,6 +40,53 @@ class Options:
     """A player that comes with azjax."""
     table: pathlib.Path | None = None
     """The override table. Default: the table that azjax verify with --lines and --repair writes."""
+
+
+def join(earlier: Overrides, later: Overrides) -> Overrides:
+    """Returns all overrides of both; where both have one, the later one."""
+    planes = np.concatenate((later.planes, earlier.planes))
+    actions = np.concatenate((later.actions, earlier.actions))
+    planes, rows = np.unique(planes, axis=0, return_index=True)
+    return Overrides(planes, actions[rows])
+
+
+def prune(
+    game: Game,
+    encoding: str,
+    agent: Agent,
+    overrides: Overrides,
+    seat: int,
+    folder: pathlib.Path,
+    watch: Watch = finish,
+    **settings: Any,
+) -> tuple[Overrides, Exploration]:
+    """Explores all games of a player with overrides, and keeps only the overrides that it needs.
+
+    An override is needed if a game reaches its position, and the player would move differently
+    without it. The player with the remaining overrides plays exactly the same games, so the result
+    of the exploration, whose last step is returned, holds for it as well. The moves of `agent`, the
+    player without overrides, must be equivariant.
+    """
+    lookup = make_lookup(game, encoding, overrides)
+    is_needed = np.zeros(len(overrides.actions), bool)
+
+    def act_and_find(params, key, states):
+        alone = agent.act(params, key, states).action
+        row, action = lookup(states)
+        changes = (row >= 0) & (action != alone)
+        return jnp.where(changes, action, alone), jnp.where(changes, row, -1)
+
+    decide = make_decide(agent._replace(act=act_and_find))
+
+    def act(states):
+        actions, rows = map(np.asarray, decide(states))
+        is_needed[rows[rows >= 0]] = True
+        return actions
+
+    symmetric = game.symmetries is not None
+    steps = explore(game, act, seat, folder, symmetric=symmetric, **settings)
+    last = watch(steps)
+    return Overrides(overrides.planes[is_needed], overrides.actions[is_needed]), last
 
 
 def run(options: Options) -> int:

@@ -14,7 +14,7 @@ from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
-from azjax.exact import overrides
+from azjax.exact import repair
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
@@ -27,6 +27,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
+from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained, read_config
 from azjax.runs.player import Player
@@ -216,8 +217,8 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     """Returns the network or its search, with the override tables of both seats."""
     number = spec.number or 0
-    paths = [overrides.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
-    tables = [overrides.load_table(path, player.game) for path in paths if path.exists()]
+    paths = [repair.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    tables = [repair.load_table(path, player.game) for path in paths if path.exists()]
     if not tables:
         if player.name is not None:
             raise ValueError(
@@ -229,12 +230,13 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"#{player.iteration}: make one with {command('azjax', 'verify')} {named} --lines "
             f"first --simulations {number} --repair 12"
         )
-    moves = [table[:-1] for table in tables]  # Without their rounds.
-    table = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
     alone = spec._replace(name="alphazero" if number else "network")
-    agent = _trained_agent(alone, player, run_dir)
-    name = f"repaired({number})" if number else "repaired"
-    return overrides.override_agent(player.game, agent, table, name)
+    moves = [(table.states, table.actions) for table in tables]
+    moves = jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
+    agent = with_overrides(
+        _trained_agent(alone, player, run_dir), state_lookup(player.game, *moves)
+    )
+    return agent._replace(name=f"repaired({number})" if number else "repaired")
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

@@ -15,7 +15,7 @@ from azjax.cli import console, custom, launch
 from azjax.cli.parsing import Place
 from azjax.exact import exhaustive, sampling
 from azjax.exact.moves import replay
-from azjax.exact.overrides import OverrideTable
+from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
 from azjax.players.game_files import name_moves

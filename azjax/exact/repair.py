@@ -9,21 +9,71 @@ proves the result; the search may be wrong.
 """
 
 import dataclasses
+import io
 import itertools
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from azjax._files import replacing
 from azjax.exact.moves import Line, replay
-from azjax.exact.overrides import OverrideTable
 from azjax.games import rows as packing
-from azjax.games.base import Game, State
+from azjax.games.base import Game, State, init_batch
 from azjax.networks.quantized import symmetries_of
 from azjax.players import Decision
 
+TABLE_SUFFIX = ".overrides.npz"
 _CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.
+
+
+class OverrideTable(NamedTuple):
+    """Moves to play in certain positions."""
+
+    states: State  # The positions `[K, ...]`, on the host.
+    actions: np.ndarray  # `int32 [K]`, the move in each position.
+    refuted: np.ndarray  # `bool [K, A]`, the moves that lose there against some line of play.
+    rounds: int = 0  # The number of repair rounds that made the table.
+
+
+def empty_table(game: Game) -> OverrideTable:
+    """Returns a table without moves."""
+    states = jax.tree.map(lambda leaf: leaf[:0], jax.device_get(init_batch(game, 1)))
+    return OverrideTable(states, np.zeros(0, np.int32), np.zeros((0, game.num_actions), bool))
+
+
+def table_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
+    """Returns the path of a checkpoint's table for a seat; 0 simulations: the network alone."""
+    seat_name = ("first", "second")[seat]
+    return run_dir / "lines" / f"{iteration}-{seat_name}-{simulations}{TABLE_SUFFIX}"
+
+
+def save_table(path: pathlib.Path, table: OverrideTable) -> None:
+    """Writes a table atomically."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        states = packing.pack(table.states)
+        np.savez(file, **table._replace(states=states)._asdict())
+
+
+def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
+    """Reads a table; its moves must be legal."""
+    content = path.read_bytes()
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            states = packing.unpack(game, file["states"])
+            table = OverrideTable(states, file["actions"], file["refuted"], file["rounds"].item())
+        legal = np.asarray(jax.vmap(game.legal_actions)(states))
+        moves = np.arange(game.num_actions) == table.actions[:, None]
+        fits = table.refuted.shape == moves.shape == legal.shape
+        if not fits or not (legal & moves).any(axis=1).all():
+            raise ValueError("the moves are not those of the positions")
+        return table
+    except Exception as error:  # Damaged files fail in many ways.
+        raise ValueError(
+            f"{path} is damaged or not an override table of {game.name}: delete it and repair again"
+        ) from error
 
 
 @dataclasses.dataclass(eq=False)

@@ -9,27 +9,35 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from azjax._files import Path, remove
 from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
 from azjax.exact import exhaustive
-from azjax.exact.deciding import make_act, make_agent, make_decide
 from azjax.exact.exhaustive import Watch, finish
-from azjax.exact.moves import Line
-from azjax.exact.overrides import (
+from azjax.exact.moves import Act, Line
+from azjax.exact.repair import (
     TABLE_SUFFIX,
     OverrideTable,
+    Repaired,
     empty_table,
     load_table,
-    override_agent,
+    make_analyze,
+    make_symmetric,
+    repair_games,
     save_table,
     table_path,
 )
-from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
 from azjax.exact.sampling import GROUPS
+from azjax.games.base import Game, State
+from azjax.games.rows import in_batches
+from azjax.players import Agent, Decision, network_agent, search_agent
+from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import lock
 from azjax.runs.directory import check_links
-from azjax.runs.player import Player
+from azjax.runs.player import Player, changed
+from azjax.training import memory
+from azjax.training.sharding import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
@@ -38,6 +46,8 @@ _Most = Annotated[int, Range(GROUPS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
+_FEWEST, _POSITIONS = 2**6, 2**12  # Positions in one batch of a device.
+_NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 class SeatProof(NamedTuple):
@@ -169,19 +179,15 @@ class _Games(NamedTuple):
         round all copies are explored instead. A network with exact sums needs no comparison if it
         plays without a search and without a table: its moves are then exactly symmetric.
         """
-        game, agent = self.player.game, make_agent(self.player, self.simulations)
-        name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)
-        prefix = f"{name}-{digest}"
-        if len(table.actions):
-            agent = override_agent(game, agent, table)
-            prefix = f"{name}-overrides-{digest}"
-            for folder in self.path.parent.glob(f"{name}-overrides-*"):
+        game, network, has_table = self.player.game, self.player.parts.network, len(table.actions)
+        name = self.name + (f"-{most}" if most else "") + ("-overrides" if has_table else "")
+        prefix = f"{name}-{_digest(self.player, table)}"
+        if has_table:
+            for folder in self.path.parent.glob(f"{name}-*"):
                 if not folder.name.startswith(prefix):
                     remove(folder)  # The exploration of an earlier table.
-        decide, started, decided = make_act(agent), time.monotonic(), 0
-        network = self.player.parts.network
-        symmetric = network.symmetric
-        is_exact = network.exact and not self.simulations and not len(table.actions)
+        decide = make_act(game, make_agent(self.player, self.simulations), table)
+        symmetric, started, decided = network.symmetric, time.monotonic(), 0
 
         def act(states):
             nonlocal decided
@@ -193,6 +199,7 @@ class _Games(NamedTuple):
             return folder, self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
 
         folder, last = explore("", most=most, symmetric=symmetric)
+        is_exact = network.exact and not self.simulations and not has_table
         if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:
             folder, last = explore("-compared", symmetric=True, compare=True)
             if last.breaks_symmetry and is_last:
@@ -222,7 +229,7 @@ class _Games(NamedTuple):
             save_table(self.path, table)
             if not starts:
                 break
-            act = make_act(override_agent(game, agent, table))
+            act = make_act(game, agent, table)
             settings = {"symmetric": proof.symmetric, "starts": starts}
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary, "lines")
@@ -231,3 +238,50 @@ class _Games(NamedTuple):
             if not lost:
                 break
         return Repaired(table, starts)
+
+
+def make_agent(player: Player, simulations: int) -> Agent:
+    """Returns the player with its overrides: with search, or without one for 0 simulations."""
+    parts = player.parts
+    if not simulations:
+        return player.override(network_agent(player.game, parts.evaluate, player.params))
+    search = changed(parts.search, num_simulations=simulations)
+    if not search.is_deterministic:
+        raise ValueError(
+            f"{search.algorithm} is a random search, so nothing can be proved about it: use "
+            "`simulations=0`, for the network alone"
+        )
+    memory.check_trees(search, player.game, _batch_size(simulations + 1))
+    return player.override(search_agent(player.game, search, parts.evaluate, player.params))
+
+
+def make_act(game: Game, agent: Agent, table: OverrideTable) -> Act:
+    """Builds `states [N, ...] -> actions [N]` of an agent with an override table."""
+    if len(table.actions):
+        agent = with_overrides(agent, state_lookup(game, table.states, table.actions))
+    decide = make_decide(agent)
+    return lambda states: np.asarray(decide(states).action)
+
+
+def make_decide(agent: Agent) -> Callable[[State], Decision]:
+    """Builds `states [N, ...] -> Decision` on the host, which divides batches among all devices.
+
+    Under `jax.jit` without `jax.shard_map` the devices would exchange their trees in every
+    simulation.
+    """
+    mesh = make_mesh()
+    replicated, divided = PartitionSpec(), PartitionSpec(AXIS)
+    specs = {"in_specs": (replicated, replicated, divided), "out_specs": divided}
+    act = jax.jit(jax.shard_map(agent.act, mesh=mesh, check_vma=False, **specs))
+    params = jax.device_put(agent.params, NamedSharding(mesh, replicated))
+    key = jax.random.key(0)  # Not used: the agent is deterministic.
+
+    def decide(states):
+        return act(params, key, jax.device_put(states, NamedSharding(mesh, divided)))
+
+    size = _batch_size(agent.nodes) * mesh.size
+    return lambda states: in_batches(decide, (states,), size)
+
+
+def _batch_size(nodes: int) -> int:
+    return min(max(_NODES // nodes, _FEWEST), _POSITIONS)

@@ -1,7 +1,7 @@
 """Overrides: moves that replace those of a player in single positions.
 
-Here, a position and its symmetric copies have one entry, for the canonical orientation of the
-planes that the network sees. `exact/overrides.py` has tables with an entry for every state.
+The overrides that come with a player have one entry for a position and its symmetric copies: the
+canonical orientation of the planes that the network sees. A repair has one for every state.
 """
 
 from collections.abc import Callable
@@ -46,20 +46,12 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     return Overrides(planes, chosen.astype(np.uint8))
 
 
-def join(earlier: Overrides, later: Overrides) -> Overrides:
-    """Returns all overrides of both; where both have one, the later one."""
-    planes = np.concatenate((later.planes, earlier.planes))
-    actions = np.concatenate((later.actions, earlier.actions))
-    planes, rows = np.unique(planes, axis=0, return_index=True)
-    return Overrides(planes, actions[rows])
-
-
 def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
     """Builds a lookup whose rows are the same for symmetric copies of a position."""
     symmetries = symmetries_of(game)
     size = np.prod(observed_planes(game, encoding).shape)
     table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
-    find, actions = make_find(game, table), jnp.asarray(overrides.actions)
+    find, actions = _make_find(game, table), jnp.asarray(overrides.actions)
 
     def lookup(states):
         found = orient(symmetries.cells, _observe(game, encoding, states))
@@ -71,7 +63,18 @@ def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
     return lookup
 
 
-def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
+def state_lookup(game: Game, states: State, actions: np.ndarray) -> Lookup:
+    """Builds a lookup of positions `[K, ...]` and moves, in which only equal states are equal."""
+    find, moves = _make_find(game, states), jnp.asarray(actions)
+
+    def lookup(states):
+        row = find(states)
+        return row, moves[row]
+
+    return lookup
+
+
+def _make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
     """Builds `keys [B, ...] -> rows int32 [B]`, where each is in `listed`; -1 if it is not."""
     index, rows = make_index(game, listed), contents(listed, axes=1)
 
@@ -82,7 +85,7 @@ def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
     return find
 
 
-def with_overrides(agent: Agent, lookup: Lookup, name: str) -> Agent:
+def with_overrides(agent: Agent, lookup: Lookup) -> Agent:
     """Returns an agent that plays the overrides, and in all other positions as before.
 
     Values and other estimates stay those of the agent.
@@ -97,7 +100,7 @@ def with_overrides(agent: Agent, lookup: Lookup, name: str) -> Agent:
             weights=jnp.where((row >= 0)[:, None], only, decision.weights),
         )
 
-    return agent._replace(name=name, act=act)
+    return agent._replace(act=act)
 
 
 def _observe(game: Game, encoding: str, states: State) -> jax.Array:

@@ -67,7 +67,7 @@ class Player:
         if self.overrides is None:
             return agent
         lookup = make_lookup(self.game, self.parts.network.encoding, self.overrides)
-        return with_overrides(agent, lookup, agent.name)
+        return with_overrides(agent, lookup)
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.

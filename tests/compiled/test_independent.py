@@ -43,7 +43,7 @@ class Case:
             evaluate = network_evaluator(self.game, network)
             agent = network_agent(self.game, evaluate, network.fold(integers))
         if overrides is not None:
-            agent = with_overrides(agent, make_lookup(self.game, "relative", overrides), "better")
+            agent = with_overrides(agent, make_lookup(self.game, "relative", overrides))
         self.decide = jax.jit(lambda states: agent.act(agent.params, jax.random.key(0), states))
 
     def act(self, states):

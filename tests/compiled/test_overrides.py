@@ -7,19 +7,19 @@ import pytest
 import guard
 import misere_pile
 from azjax import games
-from azjax.exact import overrides as tables
-from azjax.exact.overrides import OverrideTable, empty_table, load_table, save_table, table_lookup
+from azjax.exact.repair import OverrideTable, empty_table, load_table, save_table, table_path
 from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.networks.quantized import orient
 from azjax.players import Agent, Decision
 from azjax.players.overrides import (
-    join,
     make_lookup,
     oriented_overrides,
+    state_lookup,
     with_overrides,
 )
 from bad_players import explore_all, replay
+from experiments.add_overrides import join, prune
 from refusals import assert_refused
 
 GAME = games.make("connect_four:3x3x3")
@@ -39,8 +39,7 @@ def first_legal(game):
 
 def decide(game, lookup, states):
     with guard.sharing():
-        agent = with_overrides(first_legal(game), lookup, "x")
-        assert agent.name == "x"
+        agent = with_overrides(first_legal(game), lookup)
         return jax.device_get(jax.jit(agent.act)(None, KEY, states))
 
 
@@ -56,9 +55,10 @@ def test_a_table_replaces_moves_in_its_positions_and_nothing_else(tic_tac_toe, t
     loaded = load_table(tmp_path / "table.npz", tic_tac_toe)
     assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(table)))
     states = replay(tic_tac_toe, [(8, 0, 4), (), (4,), (4, 8), (4, 0)])
-    rows, actions = jax.device_get(table_lookup(tic_tac_toe, loaded)(states))
+    lookup = state_lookup(tic_tac_toe, loaded.states, loaded.actions)
+    rows, actions = jax.device_get(lookup(states))
     assert rows.tolist() == [2, -1, 0, -1, 1] and actions[rows >= 0].tolist() == [5, 7, 6]
-    decision = decide(tic_tac_toe, table_lookup(tic_tac_toe, loaded), states)
+    decision = decide(tic_tac_toe, lookup, states)
     assert decision.action.tolist() == [5, 0, 7, 0, 6]
     np.testing.assert_array_equal(decision.weights[rows >= 0], np.eye(9)[[5, 7, 6]])
     np.testing.assert_array_equal(decision.weights[rows < 0], 0.5 * (states.board[[1, 3]] == 0))
@@ -71,7 +71,7 @@ def test_only_the_whole_state_identifies_a_position():
     states = replay(game, [(0, 0), (1,)])  # One by one, or two in one move.
     assert states.board[0].tolist() == states.board[1].tolist()
     for row, line in enumerate([(0, 0), (1,)]):
-        rows, _ = table_lookup(game, table_of(game, [line], [1]))(states)
+        rows, _ = state_lookup(game, replay(game, [line]), np.array([1]))(states)
         assert rows.tolist() == [-row, row - 1]
 
 
@@ -138,16 +138,16 @@ def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
     moves = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1)
     every = of_lines(list(boards.values()), moves)
 
-    def prune(some, name):
-        kept, last = tables.prune(GAME, "relative", agent, some, seat, tmp_path / name)
+    def prune_one(some, name):
+        kept, last = prune(GAME, "relative", agent, some, seat, tmp_path / name)
         return kept, (last.ends.decisions, last.ends.moves.tolist())
 
     with guard.sharing():
-        kept, games_of_every = prune(every, "all")
+        kept, games_of_every = prune_one(every, "all")
         assert 0 < len(kept.actions) < len(every.actions)
-        again, _ = prune(kept, "again")
+        again, _ = prune_one(kept, "again")
         for some in (every, kept):
-            better = with_overrides(agent, make_lookup(GAME, "relative", some), "better")
+            better = with_overrides(agent, make_lookup(GAME, "relative", some))
             decide = jax.jit(lambda states, better=better: better.act(None, KEY, states).action)
             act = lambda states, d=decide: np.asarray(in_batches(d, (states,), 64))  # noqa: E731
             folder = tmp_path / str(len(some.actions))
@@ -206,7 +206,7 @@ def spoiled(**arrays):
 
 def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, tmp_path):
     path = tmp_path / "table.npz"
-    assert tables.table_path(tmp_path, 6, 1, 32) == tmp_path / "lines/6-second-32.overrides.npz"
+    assert table_path(tmp_path, 6, 1, 32) == tmp_path / "lines/6-second-32.overrides.npz"
     save_table(path, empty_table(tic_tac_toe))
     empty = load_table(path, tic_tac_toe)
     assert empty.states.board.shape == (0, 9) and sorted(np.load(path)) == sorted(spoiled())

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 
 from azjax.exact import exhaustive
-from azjax.exact.overrides import OverrideTable, empty_table
-from azjax.exact.repair import make_analyze, make_symmetric, repair_games
+from azjax.exact.repair import (
+    OverrideTable,
+    empty_table,
+    make_analyze,
+    make_symmetric,
+    repair_games,
+)
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
 from bad_players import explore_all, replay, small_batches

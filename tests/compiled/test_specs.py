@@ -14,7 +14,7 @@ import guard
 from azjax import runs
 from azjax.cli import custom, players, verify
 from azjax.cli.players import expand, make_agent, make_agents
-from azjax.exact import overrides
+from azjax.exact import repair
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import random_agent
@@ -113,10 +113,10 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
     rows = solution.decisions[solution.player[solution.decisions] == 0]
     actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    path = overrides.table_path(run, 6, 0, 0)
+    path = repair.table_path(run, 6, 0, 0)
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
-    overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
+    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--repair", str(rounds)]
     with guard.sharing():
         assert verify.main([*arguments, "--json"]) == 0
@@ -124,7 +124,7 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
     assert result["up_to_symmetry"] == (rounds > 1)
     assert result["ends"]["lost"] == 0 < result["ends"]["won"]
     assert result["overrides"] == len(rows)
-    changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
+    changed = repair.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-overrides-*")}
     assert ("-compared" in names) and ("-copies" in "".join(names)) == (rounds == 1)

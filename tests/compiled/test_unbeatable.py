@@ -11,7 +11,7 @@ import pytest
 
 import azjax
 from azjax.cli import custom, verify
-from azjax.exact import deciding, exhaustive, overrides
+from azjax.exact import exhaustive, repair
 from azjax.exact import seat as seats
 from azjax.games.rows import in_batches
 from azjax.networks import Network
@@ -87,7 +87,7 @@ def transformed_move(moves, position):
 
 
 KEY, BATCH = jax.random.key(0), 512
-SEARCH_AGENT = deciding.search_agent
+SEARCH_AGENT = seats.search_agent
 compiled = functools.cache(jax.jit)
 
 
@@ -113,10 +113,9 @@ def search_agent(game, search, evaluate, params):
 
 @pytest.fixture(autouse=True)
 def shared_programs(monkeypatch):
-    monkeypatch.setattr(deciding, "_POSITIONS", 64)
-    monkeypatch.setattr(deciding, "make_decide", make_decide)
+    monkeypatch.setattr(seats, "_POSITIONS", 64)
     monkeypatch.setattr(seats, "make_decide", make_decide)
-    monkeypatch.setattr(deciding, "search_agent", search_agent)
+    monkeypatch.setattr(seats, "search_agent", search_agent)
     monkeypatch.setattr(seats, "_SHORTEST", 16)
 
 
@@ -209,7 +208,7 @@ def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, sol
 
 def with_table(moves, path):
     """The moves of a player with an override table, the table, and its positions."""
-    table = overrides.load_table(path, bench("tic_tac_toe").game)
+    table = repair.load_table(path, bench("tic_tac_toe").game)
     leaves = (leaf.tolist() for leaf in table.states)
     known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
     assert len(set(known)) == len(known)
@@ -220,13 +219,13 @@ def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_p
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
     make_act, has_table = seats.make_act, []
 
-    def make_and_note(agent):
-        has_table.append(agent.name.endswith(" overrides"))
-        return make_act(agent)
+    def make_and_note(game, agent, table):
+        has_table.append(len(table.actions) > 0)
+        return make_act(game, agent, table)
 
     monkeypatch.setattr(seats, "make_act", make_and_note)
     monkeypatch.setattr(seats, "_GENERATIONS", 10)
-    moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1, is_equivariant=True), repair.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--repair", "1")
     better, _, known = with_table(moves, path)
@@ -246,7 +245,7 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
 ):
     """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
-    moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
+    moves, path = choose(1), repair.table_path(tmp_path, 6, 1, 0)
     player, save, make_act = make_player(moves), seats.save_table, seats.make_act
     stops, calls = iter([True, False, False, True]), itertools.count()
 
@@ -257,8 +256,8 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
         if next(stops, False):
             raise KeyboardInterrupt
 
-    def make_or_stop(agent):
-        act = make_act(agent)
+    def make_or_stop(*given):
+        act = make_act(*given)
 
         def act_or_stop(states):
             if next(calls) in (3, 9):
@@ -291,7 +290,7 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
 def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_path):
     player, numbers, starts = make_player({}), [], []
     monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
-    for name in ("make_decide", "make_act", "override_agent"):
+    for name in ("make_decide", "make_act"):
         monkeypatch.setattr(seats, name, lambda *given: None)
     monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
     monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
@@ -310,7 +309,7 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
         (1, 0, 512, 1024, 2048),  # Some games stay lost.
     ]:
         starts[:] = [(0,)] if len(expected) > 1 else []
-        table = overrides.empty_table(player.game)._replace(rounds=rounds)
+        table = repair.empty_table(player.game)._replace(rounds=rounds)
         proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
         seats._Games(player, 0, simulations, tmp_path / "t.npz", seats.finish).improve(proof)
         assert numbers == [simulations, *expected]

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import azjax
-from azjax.exact import deciding
 from azjax.exact import seat as seats
 from azjax.exact.exhaustive import Exploration
-from azjax.exact.overrides import OverrideTable, empty_table, table_path
+from azjax.exact.repair import OverrideTable, empty_table, table_path
 from azjax.exact.sampling import NO_ENDS
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig
@@ -68,7 +67,7 @@ STEPS = [  # Symmetric, exact, simulations, table, last round, result; steps, st
 
 def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
     """In the last round all copies are explored if the player breaks symmetry."""
-    for name in ("make_agent", "override_agent", "make_act"):
+    for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
     for symmetric, exact, simulations, table, is_last, result, steps, stays in STEPS:
         explored = []
@@ -103,7 +102,7 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
     names += ["6-second-0-overrides-old", "16-first-0-overrides-old"]
     for name in names:
         (tmp_path / "lines" / name).mkdir(parents=True)
-    for name in ("make_agent", "override_agent", "make_act"):
+    for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
     monkeypatch.setattr(seats.exhaustive, "explore", lambda *given, **settings: [START])
     path = table_path(tmp_path, 6, 0, 0)
@@ -150,13 +149,13 @@ def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
 
         return Agent("one", act)
 
-    monkeypatch.setattr(deciding, "network_agent", lambda *given: agent_of(0))
+    monkeypatch.setattr(seats, "network_agent", lambda *given: agent_of(0))
     monkeypatch.setattr(
-        deciding, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
+        seats, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
     )
     boards = states_of([1, -1] + [0] * 7, [0, 1] + [0] * 7)
     for simulations in (0, 5):
-        act = deciding.make_agent(player, simulations).act
+        act = seats.make_agent(player, simulations).act
         assert act(None, None, boards).action.tolist() == [7, simulations]
 
 
@@ -189,4 +188,4 @@ def test_nothing_is_proved_about_a_random_search(monkeypatch):
     monkeypatch.setattr(PUCT, "is_deterministic", False)
     player = Player(PARTS._replace(search=PUCT()), {}, 6)
     said = "puct is a random search, so nothing can be proved about it: use `simulations=0`"
-    assert_refused((lambda: deciding.make_agent(player, 4), said))
+    assert_refused((lambda: seats.make_agent(player, 4), said))

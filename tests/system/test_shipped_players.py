@@ -12,9 +12,8 @@ import azjax
 from azjax._commands import command
 from azjax.cli import verify
 from azjax.exact import seat as seats
-from azjax.exact.deciding import make_act, make_agent
 from azjax.exact.exhaustive import explore, finish
-from azjax.exact.overrides import OverrideTable, load_table, save_table
+from azjax.exact.repair import OverrideTable, load_table, save_table
 from azjax.networks.quantized import make_quantized
 from azjax.runs import pretrained
 from experiments import add_overrides
@@ -44,7 +43,8 @@ def test_moves_of_exact_networks_need_no_comparison_and_pass_it(seat, tmp_path):
     proof = seats.prove_seat(player, seat, tmp_path / "proof")
     ends = proof.exploration.ends
     assert proof.is_proof and proof.symmetric and proof.decided == ends.decisions
-    act, settings = make_act(make_agent(player, 0)), {"symmetric": True, "compare": True}
+    act = seats.make_act(player.game, seats.make_agent(player, 0), proof.table)
+    settings = {"symmetric": True, "compare": True}
     last = finish(explore(player.game, act, seats.SEATS[seat], tmp_path / "compared", **settings))
     assert not last.breaks_symmetry
     assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])
