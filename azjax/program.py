@@ -417,7 +417,7 @@ def _compile(
         compiled = pool.submit(lowered.compile, training.compiler_options())
         verification = None
         if parts.game.enumerable:
-            verification = pool.submit(Verification, parts, mesh, examine_every)
+            verification = pool.submit(Verification, parts, examine_every)
         if state is None:
             key = jax.random.key(config.seed)
             state = training.make_state(

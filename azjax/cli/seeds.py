@@ -15,8 +15,8 @@ from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.program import choose_settings
 from azjax.proof import certificate
-from azjax.proof.labelled import in_slices
 from azjax.runs.config import is_custom, make_parts
+from azjax.runs.player import Player
 from azjax.training import Parts, TrainState, compiled, init, iteration
 from azjax.viz.chart import line_chart, standalone
 
@@ -98,15 +98,9 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
 def _make_verification(parts: Parts) -> Any:
     """Returns a function that verifies all seeds in turn: `variables [S, ...] -> Verdict [S]`."""
     solution = solver.solve(parts.game)
-    verifier = certificate.make_verifier(solution)
-
-    @jax.jit
-    def evaluate(variables, states):
-        return certificate.network_policy(parts, parts.network.fold(variables))(states)
 
     def verify_one(variables):
-        policy = in_slices(functools.partial(evaluate, variables))
-        return verifier(*policy(solution.decision_states))
+        return certificate.examine(Player(parts, parts.network.fold(variables)), solution)[0]
 
     def verify_all(variables):
         seeds = range(len(jax.tree.leaves(variables)[0]))

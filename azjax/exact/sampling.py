@@ -27,16 +27,16 @@ class Ends(NamedTuple):
         """Adds the ends of other positions."""
         return Ends(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
-    def share(self, column: int, confidence: float = 0.95) -> Interval:
+    def share(self, column: int) -> Interval:
         """Estimates the share of games with an outcome.
 
-        Returns Student's t interval over the samples; it has no width if every game was explored.
+        Returns Student's t interval of 95%; it has no width if every game was explored.
         """
         games = self.games[:1] + self.games[1:]
         shares = games[:, column] / np.maximum(games.sum(axis=1), 1)
         estimate = games[:, column].mean() / max(games.sum(axis=1).mean(), 1)
         spread = shares.std(ddof=1) / np.sqrt(GROUPS)
-        reach = stats.t.ppf((1 + confidence) / 2, GROUPS - 1) * spread
+        reach = stats.t.ppf(0.975, GROUPS - 1) * spread
         return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0))
 
 

@@ -23,27 +23,9 @@ import numpy as np
 from azjax._files import Path, write_text
 from azjax.drawing import check_folder
 from azjax.games.base import Game, init_batch, name_actions
-from azjax.players.arena import PlayedGames, play_match
+from azjax.players.arena import PlayedGames
 
 _GO, _HEX = 1, 11  # The numbers of these games in SGF.
-
-
-def export_games(
-    path: Path,
-    game: Game,
-    first: Any,
-    second: Any,
-    num_games: int,
-    key: jax.Array,
-) -> None:
-    """Plays a match and writes its games; both players may be the same.
-
-    Deterministic players repeat the same game; wrap them in `azjax.players.sampled`.
-    """
-    check_path(path, game)
-    played: list[PlayedGames] = []
-    play_match(game, first, second, num_games, key, record=played.append)
-    write_games(path, game, played)
 
 
 def check_path(path: Path, game: Game | None = None) -> None:

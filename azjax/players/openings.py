@@ -47,8 +47,3 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Opening
             f"all random games of {game.name} were over after {plies} moves: use fewer"
         )
     return Openings(jax.tree.map(lambda leaf: leaf[chosen], states), actions[chosen])
-
-
-def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
-    """Returns the states `[K, ...]` of `draw_openings`."""
-    return draw_openings(game, key, count, plies).states

@@ -1,6 +1,6 @@
 """Rates, scores, Elo differences and ratings with confidence intervals, from counts of games.
 
-All functions run on the host, in float64. Triples are wins, draws, losses.
+All functions run on the host, in float64; all intervals have 95%.
 """
 
 import math
@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft, optimize, sparse, special, stats
+from scipy import fft, optimize, special, stats
 
 ELO_PER_LOGIT = 400 / math.log(10)
+_TAIL = (1 - 0.95) / 2  # The probability beyond each end of an interval.
 
 
 class Interval(NamedTuple):
@@ -21,39 +22,31 @@ class Interval(NamedTuple):
     high: float
 
 
-def proportion(count: int, total: int, confidence: float = 0.95) -> Interval:
+def proportion(count: int, total: int) -> Interval:
     """Estimates a rate from `count` of `total`, with the score interval of Wilson (1927)."""
     if not (count % 1 == total % 1 == 0 <= count <= total > 0):
         raise ValueError(f"count is {count} of {total}: use whole numbers, total 1 or more")
-    check_confidence(confidence)
-    ends = stats.binomtest(int(count), int(total)).proportion_ci(confidence, method="wilson")
+    ends = stats.binomtest(int(count), int(total)).proportion_ci(0.95, method="wilson")
     return Interval(count / total, float(ends.low), float(ends.high))
 
 
-def mean_proportion(
-    counts: Sequence[int], totals: Sequence[int], confidence: float = 0.95
-) -> Interval:
+def mean_proportion(counts: Sequence[int], totals: Sequence[int]) -> Interval:
     """Estimates the mean of the rates of independent samples, such as classes of positions.
 
     The interval combines the intervals of the rates: the squares of their margins are added (Zou
     and Donner, 2008).
     """
-    if not len(counts) == len(totals) > 0:
-        raise ValueError(
-            f"there are {len(counts)} counts of {len(totals)} totals: give as many counts as totals"
-        )
-    samples = zip(counts, totals, strict=True)
-    rates = np.array([proportion(*sample, confidence) for sample in samples])
+    rates = np.array([proportion(*sample) for sample in zip(counts, totals, strict=True)])
     estimate = rates[:, 0].mean()
     below, above = np.hypot.reduce(rates[:, :1] - rates[:, 1:]) / len(rates)
     return Interval(float(estimate), float(estimate - below), float(estimate + above))
 
 
-def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
+def mean_score(wins: int, draws: int, losses: int) -> Interval:
     """Estimates the expected score of a game: 1 for a win, 1/2 for a draw, 0 for a loss.
 
     The interval inverts a test: at each end, a total score at least as extreme as the observed one
-    has probability `(1 - confidence) / 2`. Without draws, it is the interval of Clopper and Pearson
+    has probability 0.025. Without draws, it is the interval of Clopper and Pearson
     (1934). The rate of draws is the most likely one given the mean (the estimated p-value of Lloyd
     2008). In a test with 20 games, the coverage of the 95% interval exceeds 95%. The normal
     approximation is used for more than 10,000 games if the second most frequent of win, draw and
@@ -63,16 +56,14 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     if counts.dtype.kind not in "iu" or counts.min() < 0 or not counts.any():
         wanted = "three whole numbers, 0 or more, with a sum above 0"
         raise ValueError(f"(wins, draws, losses) is {counts.tolist()}: use {wanted}")
-    check_confidence(confidence)
-    tail, games, score = (1 - confidence) / 2, int(counts.sum()), int(counts @ [2, 1, 0])
-
+    games, score = int(counts.sum()), int(counts @ [2, 1, 0])
     if games > 10_000 and np.sort(counts)[1] >= 1_000:
         mean, variance = score / (2 * games), np.cov([1, 0.5, 0], fweights=counts)
-        width = float(stats.norm.isf(tail) * np.sqrt(variance / games))
+        width = float(stats.norm.isf(_TAIL) * np.sqrt(variance / games))
         return Interval(mean, mean - width, mean + width)
 
     def excess(mean: float, scores: slice) -> float:
-        return _score_distribution(_likely_rates(mean, counts), games)[scores].sum() - tail
+        return _score_distribution(_likely_rates(mean, counts), games)[scores].sum() - _TAIL
 
     low: Any = optimize.brentq(excess, 0, 1, (slice(score, None),)) if score > 0 else 0
     high: Any = optimize.brentq(excess, 0, 1, (slice(score + 1),)) if score < 2 * games else 1
@@ -80,14 +71,14 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     return Interval(estimate, float(low), float(high))
 
 
-def elo_difference(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
+def elo_difference(wins: int, draws: int, losses: int) -> Interval:
     """Estimates the Elo difference of two players from one match: `400 log10(s / (1 - s))`.
 
     The score `s` and its interval are those of `mean_score`, clipped to [1 / (2 N), 1 - 1 / (2 N)]
     for `N` games. The result is therefore finite: at most `400 log10(2 N - 1)` in absolute value.
     """
     least = 0.5 / (wins + draws + losses or 1)
-    scores = np.clip(mean_score(wins, draws, losses, confidence), least, 1 - least)
+    scores = np.clip(mean_score(wins, draws, losses), least, 1 - least)
     return Interval(*(ELO_PER_LOGIT * special.logit(scores)).tolist())
 
 
@@ -112,12 +103,6 @@ def _score_distribution(rates: tuple[float, float, float], games: int) -> np.nda
     return probabilities[: 2 * games + 1]
 
 
-def check_confidence(confidence: float) -> None:
-    """Checks that a confidence is strictly between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}: use a number between 0 and 1, such as 0.95")
-
-
 # Standard deviation of the prior. With it, 100 wins in 100 games are 1282 Elo. 60 wins in 100 games
 # are 70 Elo, as without a prior.
 PRIOR_ELO = 1000.0
@@ -134,9 +119,7 @@ class Ratings(NamedTuple):
     draw_parameter: float  # nu of Davidson (1970); equal players draw `nu / (2 + nu)` of games.
 
 
-def fit(
-    names: Sequence[str], first: Any, second: Any, counts: Any, confidence: float = 0.95
-) -> Ratings:
+def fit(names: Sequence[str], first: Any, second: Any, counts: Any) -> Ratings:
     """Fits the ratings of a tournament: Bradley-Terry with draws and the advantage of moving first.
 
     The model is that of Davidson (1970): win : draw : loss = exp(x / 2) : nu : exp(-x / 2), where
@@ -150,11 +133,9 @@ def fit(
       first: `int [M]`, the players who moved first, as indices of `names`.
       second: `int [M]`, those who moved second.
       counts: `int [M, 3]`, games that the first mover won, drew and lost.
-      confidence: the confidence level of the intervals.
     """
     names = tuple(names)
-    check_confidence(confidence)
-    first, second, counts = _check_games(names, first, second, counts)
+    first, second, counts = map(np.asarray, (first, second, counts))
     eye = np.eye(len(names) + 2)  # The parameters are the ratings, the advantage and log nu.
     win = (eye[first] - eye[second] + eye[-2]) / 2
     design = np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)
@@ -163,7 +144,7 @@ def fit(
     relative[:-2, :-2] -= 1 / len(names)  # Subtracts the average from every rating.
     center = ELO_PER_LOGIT * relative @ mode
     errors = ELO_PER_LOGIT * np.sqrt(np.diag(relative @ covariance @ relative.T))
-    reach = special.ndtri((1 + confidence) / 2) * errors
+    reach = special.ndtri(1 - _TAIL) * errors
     low, high = center - reach, center + reach
     advantage = Interval(float(center[-2]), float(low[-2]), float(high[-2]))
     return Ratings(names, center[:-2], low[:-2], high[:-2], advantage, math.exp(mode[-1]))
@@ -194,24 +175,3 @@ def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.n
     mode = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
     mode = mode - np.linalg.solve(hessian(mode), gradient(mode))  # Newton, for full precision.
     return mode, np.linalg.inv(hessian(mode))
-
-
-def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
-    """Returns `first`, `second` and `counts` as arrays, after checking them."""
-    first, second, counts = arrays = [np.asarray(array) for array in games]
-    if first.ndim != 1 or second.shape != first.shape or counts.shape != (*first.shape, 3):
-        shapes = ", ".join(str(array.shape) for array in arrays)
-        raise ValueError(f"first, second, counts have shapes {shapes}: use [M], [M] and [M, 3]")
-    if any(array.dtype.kind not in "iu" for array in arrays) or counts.min(initial=0) < 0:
-        raise ValueError("first, second or counts are not natural numbers: use integers, 0 or more")
-    if len(set(names)) < len(names):
-        raise ValueError(f"names are {names}: use a different one for each player")
-    for player in first[np.equal(first, second)]:
-        raise ValueError(f"{names[player]!r} plays against itself: use two different players")
-    played = np.any(counts, axis=1)
-    met = sparse.coo_array((played[played], (first[played], second[played])), [len(names)] * 2)
-    number, labels = sparse.csgraph.connected_components(met, directed=False)
-    groups = [[n for n, of in zip(names, labels, strict=True) if of == g] for g in range(number)]
-    for group in groups[1:]:
-        raise ValueError(f"{groups[0]} and {group} never met, even indirectly: fit each alone")
-    return arrays

@@ -1,5 +1,6 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
+import dataclasses
 import functools
 import math
 import pathlib
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
+import numpy as np
 
 from azjax import _files as files
 from azjax import _processes as processes
@@ -15,7 +16,7 @@ from azjax import training
 from azjax.games import solver
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, count_errors, in_slices, rates
-from azjax.proof.verify import Verdict, verify
+from azjax.proof.verify import Verdict
 from azjax.runs.player import Player
 from azjax.training.loop import Callback, Loop
 
@@ -42,23 +43,27 @@ class Verification(Callback):
 
     everywhere = True
 
-    def __init__(self, parts: training.Parts, mesh: Mesh, most_between: int = 0):
-        """Solves the game and compiles the verification, for the first device of this process.
+    def __init__(self, parts: training.Parts, most_between: int = 0):
+        """Solves the game, and compiles the verification of a small one.
 
         `most_between` is the maximum number of iterations between two verdicts; 0: verdicts make at
         most a tenth as many network evaluations as self-play.
         """
-        self.solution = solution = solver.solve(parts.game)
+        self.solution = solver.solve(parts.game)
         self.verdict: Verdict | None = None
         self.answers: tuple[jax.Array, jax.Array] | None = None
         self.every, self._parts = 1, parts
         if parts.game.is_small:
-            self._verify = _compile(parts, mesh, solution)
-            self._certify = certificates.make_certifier(parts, solution)
-            return
-        self._verify = _in_slices(parts, solution)
-        every = iterations_between(parts, len(solution.decisions), _SOLVER_SHARE)
-        self.every = min(every, most_between or every)
+            shapes = jax.eval_shape(parts.network.init, jax.random.key(0))
+            zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+            self._examine(jax.device_put(zeros, jax.local_devices()[0]))
+        else:
+            every = iterations_between(parts, len(self.solution.decisions), _SOLVER_SHARE)
+            self.every = min(every, most_between or every)
+
+    def _examine(self, variables: Any) -> tuple[Verdict, Any]:
+        player = Player(self._parts, self._parts.network.fold(variables))
+        return certificates.examine(player, self.solution)
 
     def on_start(self, loop: Loop) -> None:
         """Verifies the first network, if that takes little time or the run is resumed."""
@@ -74,49 +79,24 @@ class Verification(Callback):
     def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self.answers = None
         if is_due:
-            self.verdict, self.answers = self._verify(loop.average)
+            self.verdict, self.answers = self._examine(loop.average)
 
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate | None:
-        """Returns the certificate of the network; None if this iteration was not verified.
+        """Verifies the network again, and returns the certificate; None if it was not verified.
 
-        In small games, the network is verified again, with searches. In larger ones, this would
-        take too long; `azjax verify` does it.
+        In small games, searches are verified as well. In larger ones, this would take too long;
+        `azjax verify` does it.
         """
         if self.verdict is None:
             return None
-        if not self._parts.game.is_small:
-            return certificates.issue(
-                self._parts, self.verdict, (), loop.iteration, loop.started, seed
-            )
-        params = self._parts.network.fold(loop.average)
-        return self._certify(params, loop.iteration, loop.started, seed)
-
-
-def _compile(parts: training.Parts, mesh: Mesh, solution: solver.Solution) -> Callable:
-    """Compiles `variables -> (Verdict, answers)` for all positions in one call."""
-
-    def verify_network(variables):
-        policy = certificates.network_policy(parts, parts.network.fold(variables))
-        answers = policy(solution.decision_states)
-        return verify(solution, lambda _: answers), answers
-
-    average = jax.tree.map(  # Without a sharding, the program runs on this process's first device.
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
-        training.abstract_state(parts, mesh).learner.average,
-    )
-    return training.compiled(jax.jit(verify_network), average)
-
-
-def _in_slices(parts: training.Parts, solution: solver.Solution) -> Callable:
-    """Builds `variables -> (Verdict, answers)` for many positions, evaluated in slices."""
-    verdict_on = certificates.make_verifier(solution)
-
-    def verify_network(variables):
-        network = Player(parts, parts.network.fold(variables))
-        answers = in_slices(network.evaluate, size=certificates.SLICE)(solution.decision_states)
-        return verdict_on(*answers), answers
-
-    return verify_network
+        player = Player(self._parts, self._parts.network.fold(loop.average), loop.iteration)
+        certificate = certificates.verify(
+            player,
+            None if self._parts.game.is_small else (),
+            solution=self.solution,
+            started=loop.started,
+        )
+        return dataclasses.replace(certificate, seed=seed)
 
 
 def _as_metrics(verdict: Verdict) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import azjax
@@ -165,85 +164,29 @@ def searches_to_verify(
     return tuple(sized(kind) for kind in kinds.values() if kind.is_deterministic)
 
 
-def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
-    """Builds a compiled `(scores [D, A], values [D]) -> Verdict` without a copy of the solution."""
-    needed = ("player", "legal", "children", "rewards", "values", "optimal", "decisions")
-    arrays = {name: jnp.asarray(getattr(solution, name)) for name in needed}
+@functools.lru_cache(maxsize=8)
+def _compiled(parts: Parts, search: Algorithm | None) -> Callable:
+    """Compiles `(params, states) -> (scores, values)`, of the network alone or with a search."""
 
-    @jax.jit  # The arrays are arguments: constants would be copied into the program.
-    def verify_with(arrays, scores, values) -> Verdict:
-        return verify_outputs(solution._replace(**arrays), scores, values)
-
-    return functools.partial(verify_with, arrays)
-
-
-def make_certifier(
-    parts: Parts,
-    solution: Solution,
-    searches: Sequence[Algorithm] | None = None,
-    notify: Callable[[str, int], None] = lambda name, done: None,
-) -> Callable[[Any, int, float, int], Certificate]:
-    """Builds `certify(params, iterations, started, seed) -> Certificate`.
-
-    It verifies a network, given in its inference form, in every decision state, alone and with each
-    search; by default those of `searches_to_verify`. The first call compiles. `started` is the
-    `time.monotonic()` from which seconds count. `notify` is called with the name of a player, such
-    as `network alone`, and its number of verified states.
-    """
-    searches = searches_to_verify(parts.search) if searches is None else tuple(searches)
-    size = min(len(solution.decisions), SLICE)
-    verdict_on = make_verifier(solution)
-    for search in searches:
-        check_trees(search, parts.game, size)
-
-    @functools.partial(jax.jit, static_argnums=1)
-    def evaluate(params, search: Algorithm | None, states) -> tuple[jax.Array, jax.Array]:
+    def evaluate(params, states):
         if search is None:
             return network_policy(parts, params)(states)
         return search_policy(parts, search, params)(states)
 
-    def verify_one(params, search: Algorithm | None) -> Verdict:
-        name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
-        one = functools.partial(evaluate, params, search)
-        states, advance = solution.decision_states, functools.partial(notify, name)
-        return verdict_on(*in_batches(one, (states,), size, advance))
-
-    def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
-        raw = verify_one(params, None)
-        verified = [
-            VerifiedSearch(s.algorithm, int(s.num_simulations), int(verify_one(params, s).blunders))
-            for s in searches
-        ]
-        return issue(parts, raw, verified, iterations, started, seed)
-
-    return certify
+    return jax.jit(evaluate)
 
 
-def issue(
-    parts: Parts,
-    raw: Verdict,
-    searches: Sequence[VerifiedSearch],
-    iterations: int,
-    started: float,
-    seed: int,
-) -> Certificate:
-    """Returns the certificate of a verdict; seconds count from `started`, a `time.monotonic()`."""
-    selfplay = parts.selfplay
-    return Certificate(
-        game=parts.game.name,
-        decision_states=int(raw.decision_states),
-        blunders=int(raw.blunders),
-        searches=tuple(searches),
-        losing_lines_first=int(raw.losing_lines[0]),
-        losing_lines_second=int(raw.losing_lines[1]),
-        value_sign_errors=int(raw.value_sign_errors),
-        iterations=iterations,
-        moves=iterations * selfplay.games * selfplay.unroll_length,
-        seconds=round(time.monotonic() - started, 1),
-        seed=seed,
-        versions=versions(),
-        device=device_name(),
-    )
+def examine(
+    player: Player,
+    solution: Solution,
+    search: Algorithm | None = None,
+    notify: Callable[[int], None] = lambda done: None,
+) -> tuple[Verdict, tuple[Any, Any]]:
+    """Verifies a network, alone or with a search, and returns its scores and values as well."""
+    size = min(len(solution.decisions), SLICE)
+    evaluate = functools.partial(_compiled(player.parts, search), player.params)
+    answers = in_batches(evaluate, (solution.decision_states,), size, notify)
+    return verify_outputs(solution, *answers), answers
 
 
 def verify(
@@ -279,9 +222,31 @@ def verify(
         search for number in numbers for search in searches_to_verify(player.parts.search, number)
     ]
     solution = solver.solve(player.game) if solution is None else solution
-    seed = 0 if player.run_dir is None else runs.read_config(player.run_dir).seed
-    certify = make_certifier(player.parts, solution, searches, notify)
     started = time.monotonic() if started is None else started
-    certificate = certify(player.params, player.iteration, started, seed)
-    moves = certificate.moves if player.moves is None else player.moves
-    return dataclasses.replace(certificate, moves=moves)
+    for search in searches:
+        check_trees(search, player.game, min(len(solution.decisions), SLICE))
+    verdict, _ = examine(player, solution, None, functools.partial(notify, "network alone"))
+    verified = []
+    for search in searches:
+        kind, number = search.algorithm, int(search.num_simulations)
+        told = functools.partial(notify, f"{kind}({number})")
+        found, _ = examine(player, solution, search, told)
+        verified.append(VerifiedSearch(kind, number, int(found.blunders)))
+    selfplay, moves = player.parts.selfplay, player.moves
+    if moves is None:
+        moves = player.iteration * selfplay.games * selfplay.unroll_length
+    return Certificate(
+        game=player.game.name,
+        decision_states=int(verdict.decision_states),
+        blunders=int(verdict.blunders),
+        searches=tuple(verified),
+        losing_lines_first=int(verdict.losing_lines[0]),
+        losing_lines_second=int(verdict.losing_lines[1]),
+        value_sign_errors=int(verdict.value_sign_errors),
+        iterations=player.iteration,
+        moves=moves,
+        seconds=round(time.monotonic() - started, 1),
+        seed=0 if player.run_dir is None else runs.read_config(player.run_dir).seed,
+        versions=versions(),
+        device=device_name(),
+    )

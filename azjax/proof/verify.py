@@ -4,6 +4,7 @@ It covers the whole game tree, not a sample. A policy without losing lines loses
 every position of that game is lost even with perfect play.
 """
 
+import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -34,22 +35,31 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
 
     The policy `states -> (scores [D, A], values [D])` plays what `choose` returns. A compiled
     program that closes over the solution holds a copy of it: in games with more than a few thousand
-    positions, evaluate the policy in slices and use `certificate.make_verifier`.
+    positions, evaluate the policy in slices and call `verify_outputs`, which is compiled.
     """
     return verify_outputs(solution, *policy(solution.decision_states))
 
 
 def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
     """Verifies the outputs of a policy, `scores [D, A]` and `values [D]`; see `verify`."""
+    unused = dict.fromkeys(("layers", "states", "over", "action_values"))
+    layers = tuple(map(int, solution.layers))
+    return _verify_outputs(layers, solution._replace(**unused), scores, values)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _verify_outputs(
+    layers: tuple[int, ...], solution: Solution, scores: jax.Array, values: jax.Array
+) -> Verdict:
     legal = solution.legal[solution.decisions]
     actions = choose(scores, legal)
-    optimal = jnp.asarray(solution.optimal[solution.decisions])
+    optimal = solution.optimal[solution.decisions]
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
     truth = solution.values[solution.decisions]
     return Verdict(
         decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
         blunders=jnp.sum(is_blunder, dtype=jnp.int32),
-        losing_lines=count_losing_lines(solution, actions),
+        losing_lines=count_losing_lines(solution._replace(layers=layers), actions),
         value_sign_errors=jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32),
         value_error=jnp.mean(jnp.abs(values - truth)),
         is_blunder=is_blunder,

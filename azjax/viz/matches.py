@@ -11,7 +11,7 @@ from azjax.drawing import node
 from azjax.games.base import State
 from azjax.players import Agent, search_agent
 from azjax.players.arena import Match, Tally, play_match
-from azjax.players.openings import random_openings
+from azjax.players.openings import draw_openings
 from azjax.players.statistics import mean_score
 from azjax.runs.loading import load
 from azjax.runs.player import Player
@@ -50,7 +50,7 @@ def matches(
     if game.enumerable or game.positions is not None:
         return []
     key, plies = jax.random.key(0), min(_PLIES, game.max_plies - 1)
-    openings = random_openings(game, key, games // 2, plies)
+    openings = draw_openings(game, key, games // 2, plies).states
     opponents, start = _opponents(run_dir, player), time.monotonic()
     rows = []
     for number, opponent in enumerate(opponents, start=1):

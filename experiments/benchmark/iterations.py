@@ -72,7 +72,7 @@ def time_verification(options: Options) -> list[dict]:
     parts, mesh = make_parts(presets.get("default")), training.make_mesh()
     held = [training.make_state(parts, jax.random.key(0), mesh)]
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
-    verify = Verification(parts, mesh)._verify
+    verify = Verification(parts)._examine
     seconds = median_seconds(
         options.repeats,
         iteration=lambda: step(iterate, held),

@@ -12,7 +12,7 @@ import guard
 from azjax.games import tic_tac_toe as ttt
 from azjax.players import Agent, Decision, arena, random_agent
 from azjax.players.arena import play_games, play_match, round_robin
-from azjax.players.openings import random_openings
+from azjax.players.openings import draw_openings
 from reference import misere_pile as misere_pile_rules
 from refusals import assert_refused
 from tables import bench
@@ -93,11 +93,11 @@ def rows(states):
 
 def test_random_openings():
     for plies, result in [(1, 9), (4, 20), (8, 20)]:
-        states = random_openings(GAME, KEY, 20, plies)
+        states = draw_openings(GAME, KEY, 20, plies).states
         assert len(states.board) == len(rows(states)) == result
         assert ((states.board != 0).sum(axis=1) == plies).all()
         assert not states.over.any() and (states.player == plies % 2).all()
-    assert rows(states) != rows(random_openings(GAME, jax.random.key(1), 20, plies))
+    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies).states)
 
 
 def test_ratings_of_a_match_count_both_seats():
@@ -122,5 +122,5 @@ def test_refusals():
             lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",
         ),
-        (lambda: random_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
+        (lambda: draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
     )

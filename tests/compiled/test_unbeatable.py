@@ -1,11 +1,10 @@
-"""`verify --lines` covers all games of a player, and no results of another player."""
+"""A proof for one seat covers all games of a player, and no results of another player."""
 
 import functools
 import itertools
 import json
 import re
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,63 +14,68 @@ from azjax.exact import exhaustive, repair
 from azjax.exact import seat as seats
 from azjax.games.rows import in_batches
 from azjax.networks import Network
+from azjax.players import Agent, Decision
 from azjax.runs.player import Player
 from azjax.search import PUCT
-from azjax.search.evaluators import network_evaluator
 from azjax.training.parts import Parts, SelfPlayConfig
-from guard import sharing
-from reference import Position
+from bad_players import pair, small_batches
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
-from refusals import assert_refused
-from tables import Table, bench
-
-
-@functools.cache
-def table_network(name, symmetric):
-    """A network whose parameters are its outputs, one row for each position."""
-
-    def infer(table, planes):
-        planes = planes.reshape(len(planes), -1, 3).astype(np.int32)
-        board, player = planes[..., 0] - planes[..., 1], 1 - planes[:, 0, 2]
-        row = bench(name).number(board, player)
-        return table.logits[row], table.values[row]
-
-    return Network("absolute", *[None] * 4, infer, symmetric)
 
 
 def make_player(moves, name="tic_tac_toe", symmetric=False):
-    """Returns a player of the moves `{position: action}`; its search uses random values."""
-    table = bench(name).random_table()
-    table.logits[:] = 0
-    for position, action in moves.items():
-        row = bench(name).number(np.array(position.board), position.player)
-        table.logits[row, action] = 1
-    network = table_network(name, symmetric)
-    parts = Parts(bench(name).game, network, PUCT(), SelfPlayConfig(), *[None] * 3)
-    return Player(parts, Table(*table), 6)
+    """Returns a player of the moves `{position: action}`."""
+    network = Network("absolute", *[None] * 5, symmetric)
+    parts = Parts(pair(name).game, network, PUCT(), SelfPlayConfig(), *[None] * 3)
+    number = np.array([*moves.values()])
+    return Player(parts, {"moves": number, "name": moves}, 6)
+
+
+def make_agent(player, simulations):
+    """The moves of the player; its search chooses the first move and values all moves at 0."""
+    one, count = pair(player.game.name), player.game.num_actions
+
+    def act(params, key, states):
+        positions = one.positions(states)
+        if simulations:
+            legal = np.array([np.isin(np.arange(count), one.rules.legal(p)) for p in positions])
+            nothing = np.zeros(legal.shape)
+            return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+        moves = np.array([params["name"].get(position, 0) for position in positions])
+        return Decision(moves, np.eye(count)[moves])
+
+    return Agent("listed", act, player.params)
+
+
+@pytest.fixture(autouse=True)
+def listed_moves(monkeypatch):
+    def make_decide(agent):  # Batches of one size, so that operations are compiled once.
+        act = functools.partial(agent.act, agent.params, None)
+        return lambda states: in_batches(act, (states,), 512)
+
+    monkeypatch.setattr(seats, "make_agent", make_agent)
+    monkeypatch.setattr(seats, "make_decide", make_decide)
+    monkeypatch.setattr(seats, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}")
+    with small_batches():
+        yield
 
 
 @pytest.fixture(scope="module")
 def positions(solution):
     """The decision states of tic-tac-toe, in the order of the solution."""
-    board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
-    return list(map(Position, map(tuple, board), player, over))
+    return pair("tic_tac_toe").positions(solution.decision_states)
 
 
 @pytest.fixture(scope="module")
 def choose(solution, positions):
     """`seed, is_equivariant, is_optimal -> {position: action}`."""
-    rows = {position: row for row, position in enumerate(positions)}
 
     def choose(seed, is_equivariant=False, is_optimal=False):
         rng = np.random.default_rng(seed)
-        moves = {}
-        for position in positions:
-            row = solution.decisions[rows[position]]
-            allowed = solution.optimal[row] if is_optimal else solution.legal[row]
-            moves[position] = rng.choice(np.flatnonzero(allowed)).item()
+        allowed = (solution.optimal if is_optimal else solution.legal)[solution.decisions]
+        chosen = [rng.choice(np.flatnonzero(row)).item() for row in allowed]
+        moves = dict(zip(positions, chosen, strict=True))
         if not is_equivariant:
             return moves
         return {position: transformed_move(moves, position) for position in positions}
@@ -86,107 +90,43 @@ def transformed_move(moves, position):
     return cells[moves[least]]
 
 
-KEY, BATCH = jax.random.key(0), 512
-SEARCH_AGENT = seats.search_agent
-compiled = functools.cache(jax.jit)
-
-
-def make_decide(agent):
-    """Decides without a program for each player: networks eagerly, equal searches by one."""
-    act = compiled(agent.act) if agent.nodes > 1 else agent.act
-
-    def decide(states):
-        with sharing():
-            return in_batches(lambda some: act(agent.params, KEY, some), (states,), BATCH)
-
-    return decide
-
-
-@functools.cache
-def make_searcher(game, search):
-    return SEARCH_AGENT(game, search, network_evaluator(game, table_network(game.name, False)))
-
-
-def search_agent(game, search, evaluate, params):
-    return make_searcher(game, search)._replace(params=params)
-
-
-@pytest.fixture(autouse=True)
-def shared_programs(monkeypatch):
-    monkeypatch.setattr(seats, "_POSITIONS", 64)
-    monkeypatch.setattr(seats, "make_decide", make_decide)
-    monkeypatch.setattr(seats, "search_agent", search_agent)
-    monkeypatch.setattr(seats, "_SHORTEST", 16)
-
-
-@pytest.fixture
-def examine(tmp_path, monkeypatch, capfd):
-    """`(player, *arguments) -> (exit status, JSON, text)`, in one run directory."""
-
-    def examine(player, *arguments, seat="first", with_text=False):
-        monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-        with sharing():  # Explorations keep their programs for each game.
-            status = verify.main(["--lines", seat, *arguments, "--json"])
-            found = json.loads(capfd.readouterr().out)
-            assert not with_text or verify.main(["--lines", seat, *arguments]) == status
-        return status, found, capfd.readouterr().out
-
-    return examine
-
-
-def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position: position):
+def assert_counts(proof, moves, seat=0, same=lambda position: position):
     """The results equal those of a traversal that plays one game after the other."""
-    status, found, text = answer
-    number = seats.SEATS[seat]
-    every = explore(rules, moves.__getitem__, number, same=same)
-    assert found["decisions"] == every.decisions
-    assert list(found["ends"].values()) == every.moves
-    assert list(found["games"].values()) == every.games
-    share = every.games[2] / sum(every.games)
-    assert found["share_of_games_lost"] == pytest.approx([share] * 3)
-    assert not found["sampled"] and found["unbeatable"] == (not every.lost)
-    assert status == bool(every.lost)
-    assert "UNBEATABLE" not in text or not every.lost
-    first = tuple(found["first_lost_game"] or ())
-    assert first in (every.lost or [()])
-    assert len(first) == min(map(len, every.lost), default=0)
-
-
-def pile_moves(is_optimal):
-    """With five stones the first player wins: it takes one, and two of four or three."""
-    moves, layer = {}, {misere_pile_rules.start()}
-    while layer:
-        for position in layer:
-            legal = misere_pile_rules.legal(position)
-            moves[position] = 1 if is_optimal and position.board.count(0) in (3, 4) else legal[0]
-        after = [misere_pile_rules.play(p, a)[0] for p in layer for a in misere_pile_rules.legal(p)]
-        layer = {position for position in after if not position.over}
-    return moves
+    every, ends = explore(rules, moves.__getitem__, seat, same=same), proof.exploration.ends
+    assert (ends.decisions, ends.moves.tolist()) == (every.decisions, every.moves)
+    assert ends.games[0].tolist() == every.games
+    assert proof.is_proof == (not every.lost)
 
 
 # Samples.
 
 
-def test_a_sample_proves_nothing(choose, examine):
+def test_a_sample_proves_nothing(choose, tmp_path, monkeypatch, capfd):
     """Here the player loses no game at all, sampled or not."""
-    moves = choose(2, is_optimal=True)
-    player, answers = make_player(moves), {}
-    for most in ("16", None):
-        arguments = ["--most", most] if most else []
-        answers[most] = examine(player, *arguments, seat="second", with_text=bool(most))
-    assert_counts(answers[None], moves, "second")
-    status, found, text = answers["16"]
+    player = make_player(choose(2, is_optimal=True))
+    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
+
+    def examine(*arguments):
+        status = verify.main(["--lines", "second", *arguments])
+        return status, capfd.readouterr().out
+
+    status, text = examine("--json")
+    every = json.loads(text)
+    assert status == 0 and every["unbeatable"] and not every["sampled"]
+    status, text = examine("--most", "16", "--json")
+    found = json.loads(text)
     assert status == 1 and found["sampled"] and not found["unbeatable"]
-    assert "NOT PROVED: no explored game is lost, but positions were left out" in text
     assert found["ends"]["lost"] == 0 < found["ends"]["won"]
-    assert found["decisions"] < answers[None][1]["decisions"]
+    assert found["decisions"] < every["decisions"]
+    _, text = examine("--most", "16")
+    assert "NOT PROVED: no explored game is lost, but positions were left out" in text
     assert re.search(r"won .* [\d.]+ \[[\d.]+, [\d.]+\]", text)  # With its interval.
 
 
 # Symmetric copies.
 
 
-def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, solution, positions):
+def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, solution, positions, tmp_path):
     """The network is declared equivariant, but in one position it is not, and loses."""
     moves, faults = choose(2, is_equivariant=True, is_optimal=True), []
     reached, losing = set(), solution.action_values[solution.decisions] == -1
@@ -195,12 +135,13 @@ def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, sol
         if position in reached and position.board.count(0) <= 5:
             faults += [{position: action} for action in np.flatnonzero(bad).tolist()]
     for number in np.random.default_rng(1).permutation(len(faults))[:9]:
-        answer = examine(make_player(moves | faults[number], symmetric=True))
-        assert answer[0] == 1 and not answer[1]["unbeatable"]
-        if not answer[1]["up_to_symmetry"]:
-            assert_counts(answer, moves | faults[number])
+        player = make_player(moves | faults[number], symmetric=True)
+        proof = azjax.prove_seat(player, "first", tmp_path / str(number))
+        assert not proof.is_proof
+        if not proof.symmetric:
+            assert_counts(proof, moves | faults[number])
             break
-    assert not answer[1]["up_to_symmetry"]  # Only the comparison of all copies found it.
+    assert not proof.symmetric  # Only the comparison of all copies found it.
 
 
 # Repair.
@@ -208,14 +149,14 @@ def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, sol
 
 def with_table(moves, path):
     """The moves of a player with an override table, the table, and its positions."""
-    table = repair.load_table(path, bench("tic_tac_toe").game)
-    leaves = (leaf.tolist() for leaf in table.states)
-    known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
+    one = pair("tic_tac_toe")
+    table = repair.load_table(path, one.game)
+    known = one.positions(table.states)
     assert len(set(known)) == len(known)
     return moves | dict(zip(known, table.actions.tolist(), strict=True)), table, known
 
 
-def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_path):
+def test_symmetric_copies_are_repaired_alike(choose, monkeypatch, tmp_path):
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
     make_act, has_table = seats.make_act, []
 
@@ -226,23 +167,19 @@ def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_p
     monkeypatch.setattr(seats, "make_act", make_and_note)
     monkeypatch.setattr(seats, "_GENERATIONS", 10)
     moves, path = choose(1, is_equivariant=True), repair.table_path(tmp_path, 6, 0, 0)
-    player = make_player(moves, symmetric=True)
-    answer = examine(player, "--repair", "1")
+    proof = azjax.repair(make_player(moves, symmetric=True), "first", 1, tmp_path)
     better, _, known = with_table(moves, path)
-    assert_counts(answer, better, same=rules.least_image)
-    assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
+    assert_counts(proof, better, same=rules.least_image)
+    assert proof.symmetric and len(proof.table.actions) == len(known) > 0
     assert has_table == [False] + [True] * (len(has_table) - 1) and len(has_table) > 2
-    for cells in rules.symmetries():
-        for position in known:
-            image = rules.image(position, cells)
-            assert image in known
-            after = [rules.play(each, better[each])[0] for each in (position, image)]
-            assert rules.least_image(after[0]) == rules.least_image(after[1])
+    for cells, position in itertools.product(rules.symmetries(), known):
+        image = rules.image(position, cells)
+        assert image in known
+        after = [rules.play(each, better[each])[0] for each in (position, image)]
+        assert rules.least_image(after[0]) == rules.least_image(after[1])
 
 
-def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
-    choose, examine, monkeypatch, tmp_path, capfd
-):
+def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypatch, tmp_path):
     """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), repair.table_path(tmp_path, 6, 1, 0)
@@ -268,23 +205,21 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
 
     monkeypatch.setattr(seats, "save_table", save_or_stop)
     monkeypatch.setattr(seats, "make_act", make_or_stop)
-    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-    statuses = []
-    while not {0, 1} & {*statuses}:
-        with sharing():
-            statuses.append(verify.main(["--lines", "second", "--repair", "1"]))
-    assert len(statuses) == 5 and next(calls) > 9
-    capfd.readouterr()
+    prove = functools.partial(azjax.prove_seat, player, "second", tmp_path)
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            prove(rounds=1)
+    proof = prove(rounds=1)
+    assert next(calls) > 9
     better, table, _ = with_table(moves, path)
     content = path.read_bytes()
-    answer = examine(player, "--repair", "1", seat="second", with_text=True)  # No more rounds.
-    assert_counts(answer, better, "second")
-    assert f" alone, {answer[1]['overrides']:,} overrides, moving second" in answer[2]
-    assert table.rounds == 1 and answer[0] == statuses[-1] and path.read_bytes() == content
-    assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
-    # Without rounds, the table is not used.
-    assert_counts(alone := examine(player, seat="second"), moves, "second")
-    assert alone[1]["overrides"] == 0 < answer[1]["overrides"]
+    again = prove(rounds=1)  # No more rounds.
+    assert_counts(again, better, 1)
+    assert table.rounds == 1 and again.lost == proof.lost and path.read_bytes() == content
+    assert again.lost > 0  # Another round is possible.
+    alone = prove()  # Without rounds, the table is not used.
+    assert_counts(alone, moves, 1)
+    assert len(alone.table.actions) == 0 < len(again.table.actions)
 
 
 def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_path):
@@ -316,24 +251,23 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
         del numbers[:]
 
 
-def test_a_player_is_proved_and_repaired_from_python(tmp_path):
-    player, rounds = make_player(pile_moves(is_optimal=False), "misere_pile"), []
-    with sharing():
-        before = azjax.prove_seat(player, "first", tmp_path)
-        better = azjax.repair(
-            player, "first", 9, tmp_path, notify=lambda proof, table: rounds.append(proof.lost)
-        )
-    assert before.lost > 0 and not before.is_proof and not len(before.table.actions)
-    assert better.is_proof and better.lost == 0 < len(better.table.actions)
-    assert rounds[0] == before.lost and len(rounds) == better.table.rounds
-    none = "run_dir is None, and the player has none"
-    assert_refused((lambda: azjax.prove_seat(player, "second"), none))
+def pile_moves():
+    """The first legal move in all positions of the pile."""
+    moves, layer = {}, {misere_pile_rules.start()}
+    while layer:
+        moves |= {position: misere_pile_rules.legal(position)[0] for position in layer}
+        after = [misere_pile_rules.play(p, a)[0] for p in layer for a in misere_pile_rules.legal(p)]
+        layer = {position for position in after if not position.over}
+    return moves
 
 
-def test_a_seat_that_cannot_be_saved_stays_lost(examine):
+def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):
     """The result is of the explored player, without the next override table."""
-    moves = pile_moves(is_optimal=False)
-    player = make_player(moves, "misere_pile")
-    answer = examine(player, "--repair", "1", seat="second")
-    assert_counts(answer, moves, "second", misere_pile_rules)
-    assert answer[1]["overrides"] == 0 < answer[1]["ends"]["lost"]
+    player, rounds = make_player(pile_moves(), "misere_pile"), []
+    notify = lambda proof, table: rounds.append(proof.lost)  # noqa: E731
+    proof = azjax.repair(player, "second", 9, tmp_path, notify=notify)
+    assert proof.lost > 0 and len(rounds) == proof.table.rounds + 1 < 9
+    del rounds[:]  # With five stones the first player wins.
+    better = azjax.repair(player, "first", 9, tmp_path, notify=notify)
+    assert better.is_proof and better.lost == 0 < len(better.table.actions)
+    assert rounds[0] > 0 and len(rounds) == better.table.rounds

@@ -17,7 +17,6 @@ from azjax.proof.certificate import (
     Certificate,
     VerifiedSearch,
     certificate_table,
-    issue,
     reached,
     searches_to_verify,
     verify,
@@ -49,10 +48,28 @@ def verdict_of(blunders=11, lines=(12, 13)):
     )
 
 
-def test_each_number_of_a_verdict_has_its_place():
+@pytest.fixture
+def examined(monkeypatch):
+    """The searches of each verification; those with PUCT have 15 blunders, the others 16."""
+    searches = []
+
+    def examine(player, solution, search, notify):
+        if search is None:
+            searches.append([])
+            return verdict_of(), ()
+        searches[-1].append(search.num_simulations)
+        return verdict_of(15 if search.algorithm == "puct" else 16), ()
+
+    monkeypatch.setattr(certificates, "examine", examine)
+    return searches
+
+
+SOLUTION = types.SimpleNamespace(decisions=range(4520))
+
+
+def test_each_number_of_a_verdict_has_its_place(examined):
     """And each number of a certificate has its label in the table."""
-    searches = [VerifiedSearch("puct", 32, 15), VerifiedSearch("gumbel", 64, 16)]
-    certificate = issue(PARTS, verdict_of(), searches, 3, -1e9, 5)
+    certificate = verify(Player(PARTS, {}, 3), (9,), solution=SOLUTION, started=-1e9)
     assert certificate.seconds > 1e9  # They count from the start.
     assert {"azjax", "python", "jax", "jaxlib", "flax", "optax", "mctx"} == {*certificate.versions}
     _, rows = certificate_table(certificate.as_json())
@@ -60,15 +77,24 @@ def test_each_number_of_a_verdict_has_its_place():
         ("game", "tic_tac_toe"),
         ("decision states checked", "4,520"),
         ("blunders, network alone", "11"),
-        ("blunders, network + puct(32)", "15"),
-        ("blunders, network + gumbel(64)", "16"),
+        ("blunders, network + puct(9)", "15"),
+        ("blunders, network + gumbel(9)", "16"),
         ("losing lines as first player, network alone", "12"),
         ("losing lines as second player, network alone", "13"),
         ("wrong value signs (not required)", "14"),
         ("training iterations", "3"),
         ("self-play moves", f"{3 * 48 * 7:,}"),
     ]
-    assert (dict(rows)["seed"], dict(rows)["device"]) == ("5", "8 x cpu")
+    assert (dict(rows)["seed"], dict(rows)["device"]) == ("0", "8 x cpu")
+
+
+def test_what_is_verified_by_default_and_by_request(examined):
+    for simulations in (None, (), (8, 0, 9)):
+        verify(Player(PARTS, {}, 6), simulations, solution=SOLUTION)
+    assert examined == [[32, 32], [], [8, 8, 9, 9]]
+    large = Player(PARTS._replace(game=make("connect_four")), {})
+    said = "connect_four has too many positions to enumerate: play a seat against every reply"
+    assert_refused((lambda: verify(large), said))
 
 
 FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_second"]
@@ -104,49 +130,18 @@ def test_a_goal_is_reached_from_both_seats_or_not_at_all():
         assert not reached("never", verdict)
 
 
-@pytest.mark.parametrize(
-    "search", [PUCT(c_puct=0.3), Gumbel(value_scale=1.5), UCT(exploration=0.1)]
-)
-def test_puct_gumbel_and_the_settings_of_the_run_are_verified(search):
-    puct, gumbel = searches_to_verify(search, 9)
-    expected = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
-    assert puct == dataclasses.replace(expected["puct"], num_simulations=9)
-    assert gumbel == dataclasses.replace(expected["gumbel"], num_simulations=9)
-
-
-def test_a_custom_search_is_verified_after_them():
-    @dataclasses.dataclass(frozen=True)
-    class Custom(PUCT):
-        algorithm: str = "custom"
-
-    custom = Custom(num_simulations=24, c_puct=0.3)
-    assert searches_to_verify(custom, 9)[2:] == (dataclasses.replace(custom, num_simulations=9),)
-    assert [s.num_simulations for s in searches_to_verify(custom)] == [32, 32, 24]
+def test_puct_gumbel_and_the_search_of_the_run_are_verified():
+    for search in (PUCT(c_puct=0.3), Gumbel(value_scale=1.5), UCT(exploration=0.1)):
+        puct, gumbel = searches_to_verify(search, 9)
+        expected = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
+        assert puct == dataclasses.replace(expected["puct"], num_simulations=9)
+        assert gumbel == dataclasses.replace(expected["gumbel"], num_simulations=9)
     plain = types.SimpleNamespace(  # Not a dataclass, so its number cannot be changed.
-        algorithm="plain", num_simulations=24, is_deterministic=True, select=custom.select
+        algorithm="plain", num_simulations=24, is_deterministic=True, select=PUCT().select
     )
     assert searches_to_verify(plain)[2:] == (plain,)
     said = "not a dataclass, so its settings cannot be changed"
     assert_refused((lambda: searches_to_verify(plain, 9), said))
-
-
-def test_what_is_verified_by_default_and_by_request(monkeypatch):
-    made = []
-
-    def certifier(parts, solution, searches, notify):
-        made.append(searches)
-        return lambda params, *given: issue(parts, verdict_of(), (), *given)
-
-    monkeypatch.setattr(certificates, "make_certifier", certifier)
-    player = Player(PARTS, {}, 6)
-    for simulations, numbers in ((None, [32, 32]), ((), []), ((8, 0, 9), [8, 8, 9, 9])):
-        certificate = verify(player, simulations, solution="given", started=0.0)
-        assert [search.num_simulations for search in made[-1]] == numbers
-        assert (certificate.iterations, certificate.moves) == (6, 6 * 48 * 7)
-    assert verify(dataclasses.replace(player, moves=77), (), solution="given").moves == 77
-    large = Player(PARTS._replace(game=make("connect_four")), {})
-    said = "connect_four has too many positions to enumerate: play a seat against every reply"
-    assert_refused((lambda: verify(large), said))
 
 
 # Stopping a training.
@@ -163,8 +158,10 @@ class Examined:
         self.verdict = verdict_of(blunders, (0, lost))
 
     def certify(self, loop, seed):
-        searches = (VerifiedSearch("puct", 32, self.searched),)
-        return issue(PARTS, self.verdict, searches, loop.iteration, loop.started, seed)
+        searches, blunders = (VerifiedSearch("puct", 32, self.searched),), self.verdict.blunders
+        lost, found = int(self.verdict.losing_lines[1]), int(blunders)
+        given = {"searches": searches, "blunders": found, "losing_lines_second": lost}
+        return dataclasses.replace(with_faults([]), **given, iterations=loop.iteration, seed=seed)
 
 
 def loop_at(iteration):

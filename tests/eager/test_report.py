@@ -135,11 +135,11 @@ def unlabelled(monkeypatch):
 
     def draw(game, key, count, plies):
         assert plies == 2
-        return openings.player[:count]
+        return SimpleNamespace(states=openings.player[:count])
 
     monkeypatch.setattr(matches, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(matches, "play_match", play)
-    monkeypatch.setattr(matches, "random_openings", draw)
+    monkeypatch.setattr(matches, "draw_openings", draw)
     monkeypatch.setattr(matches, "_opponents", lambda run_dir, player: opponents)
     monkeypatch.setattr(matches, "_AT_ONCE", 1)
     return SimpleNamespace(game=game, agent=SimpleNamespace(name="alphazero(4) #9"))

@@ -61,28 +61,15 @@ def ends_of(games):
     return sampling.NO_ENDS._replace(games=np.asarray(games, float))
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.95])
 @pytest.mark.parametrize("column", [0, 1, 2])
-def test_the_interval_is_student_s_over_the_samples(column, confidence):
+def test_the_interval_is_student_s_over_the_samples(column):
     """Over the sums of the explored games and the estimates of the rest."""
     rng = np.random.default_rng(column)
     games = np.concatenate([[[30.0, 20, 10]], rng.uniform(100, 200, (GROUPS, 3))])
     complete = games[0] + games[1:]
     shares = complete[:, column] / complete.sum(axis=1)
-    expected = stats.ttest_1samp(shares, 0).confidence_interval(confidence)
-    share, low, high = ends_of(games).share(column, confidence)
+    expected = stats.ttest_1samp(shares, 0).confidence_interval(0.95)
+    share, low, high = ends_of(games).share(column)
     assert share == pytest.approx(complete.mean(axis=0)[column] / complete.mean(axis=0).sum())
     assert high - low == pytest.approx(expected.high - expected.low)
     assert (low + high) / 2 == pytest.approx(share)
-    if confidence == 0.95:
-        assert ends_of(games).share(column) == (share, low, high)
-
-
-def test_the_interval_holds_as_often_as_it_says():
-    rng, held = np.random.default_rng(0), []
-    for _ in range(1000):
-        lost = rng.normal(30, 10, GROUPS)
-        games = np.stack([100 - lost, np.zeros_like(lost), lost], axis=1)
-        share = ends_of([[0, 0, 0], *games]).share(2)
-        held.append(share.low <= 0.3 <= share.high)
-    assert abs(np.mean(held) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 1000)

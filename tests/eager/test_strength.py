@@ -38,11 +38,12 @@ def played(monkeypatch):
         played.matches.append((tuple(weights), tuple(jax.random.key_data(key).tolist()), budgets))
         return Match(first.name, second.name, played.tally, played.tally, False)
 
-    def random_openings(*arguments):
+    def draw_openings(*arguments):
         played.openings.append(arguments[2:])
+        return types.SimpleNamespace(states=None)
 
     monkeypatch.setattr(strength, "play_match", play_match)
-    monkeypatch.setattr(strength, "random_openings", random_openings)
+    monkeypatch.setattr(strength, "draw_openings", draw_openings)
     monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
     return played
 
