@@ -9,7 +9,8 @@ import numpy as np
 import guard
 from azjax import games
 from azjax.games.base import Game, State, random_action
-from azjax.networks import MLPConfig, Network, Quantized, make_network, quantize
+from azjax.networks import MLPConfig, Network, make_network
+from experiments.quantize import Quantized, quantize
 
 
 class Case(NamedTuple):

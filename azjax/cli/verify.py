@@ -177,7 +177,7 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
             lambda done: bar.update(task, completed=done),
         )
         scores, values = policy(positions.states)
-    return count_errors(positions, lambda _: (scores, values)), scores
+    return count_errors(positions, scores, values), scores
 
 
 def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
@@ -342,9 +342,6 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
         print("NOT PROVED: no explored game is lost, but positions were left out")
     else:
         print(f"UNBEATABLE moving {seat}: no game is lost, over all replies of the opponent")
-    if proof.decided:
-        speed = proof.decided / max(proof.seconds, 1e-9)
-        print(f"{proof.decided:,} positions decided in this call, {speed:,.0f} per second")
 
 
 main = console.make_main(examine, Options, "azjax verify", "the examination was not finished")

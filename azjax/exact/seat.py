@@ -3,7 +3,6 @@
 import hashlib
 import pathlib
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -56,8 +55,6 @@ class SeatProof(NamedTuple):
     exploration: exhaustive.Exploration
     folder: pathlib.Path  # The files of the exploration.
     symmetric: bool  # Whether symmetric copies of a position were explored once.
-    decided: int  # Positions decided in this call; earlier calls may have decided others.
-    seconds: float  # The time of this call.
     table: OverrideTable  # The moves that override those of the network or its search.
 
     @property
@@ -186,13 +183,8 @@ class _Games(NamedTuple):
             for folder in self.path.parent.glob(f"{name}-*"):
                 if not folder.name.startswith(prefix):
                     remove(folder)  # The exploration of an earlier table.
-        decide = make_act(game, make_agent(self.player, self.simulations), table)
-        symmetric, started, decided = network.symmetric, time.monotonic(), 0
-
-        def act(states):
-            nonlocal decided
-            decided += len(jax.tree.leaves(states)[0])
-            return decide(states)
+        act = make_act(game, make_agent(self.player, self.simulations), table)
+        symmetric = network.symmetric
 
         def explore(kind, **settings):
             folder = self.path.parent / f"{prefix}{kind}"
@@ -204,7 +196,7 @@ class _Games(NamedTuple):
             folder, last = explore("-compared", symmetric=True, compare=True)
             if last.breaks_symmetry and is_last:
                 (folder, last), symmetric = explore("-copies"), False
-        return SeatProof(last, folder, symmetric, decided, time.monotonic() - started, table)
+        return SeatProof(last, folder, symmetric, table)
 
     def improve(self, proof: SeatProof) -> Repaired:
         """Repairs the lost games of an exploration, and then those that follow from the repair.

@@ -33,12 +33,6 @@ def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
     return (numbers * weights).sum(axis=-1, dtype=np.uint32)
 
 
-def mix(digests: jax.Array, numbers) -> jax.Array:
-    """Mixes numbers `[B]` into pairs of hashes `uint32 [B, 2]`, one number per pair."""
-    mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
-    return mixed ^ (mixed >> 15)
-
-
 def buckets(states: State, count: int) -> jax.Array:
     """Assigns each of the states `[N, ...]` to one of `count` buckets, `uint32 [N]`."""
     numbers = contents(states, axes=1)

@@ -7,16 +7,13 @@ from azjax.networks.base import Network
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.modules import from_module
 from azjax.networks.resnet import ResNetConfig
-from azjax.networks.rounding import Quantized, quantize
 
 __all__ = [
     "MLPConfig",
     "Network",
-    "Quantized",
     "ResNetConfig",
     "from_module",
     "make_network",
-    "quantize",
 ]
 
 

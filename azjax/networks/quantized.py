@@ -7,8 +7,8 @@ any device, and with inputs in bfloat16 or TF32.
 
 A hidden layer computes `clip(floor((x @ kernel + bias) * 2 ** -shift), 0, 127)`. Each unit has a
 shift, and its bias contains `2 ** (shift - 1)`, so the result is rounded to the nearest integer.
-The logits are multiples of a power of two. The value is read from a table. `rounding.py` chooses
-the integers.
+The logits are multiples of a power of two. The value is read from a table. `experiments.quantize`
+chooses the integers.
 
 Ties between equal sums are broken in favor of the action with the lowest number in the canonical
 orientation of the board, see `orient`. There is one exception: in a symmetric position, a
@@ -60,9 +60,6 @@ def make_quantized(
       encoding: the encoding of the planes.
       symmetric: whether the network shares weights among symmetries.
       dtype: the type of the factors in products; the results do not depend on it.
-
-    Raises:
-      ValueError: if a sum may exceed what float32 holds exactly.
     """
     group = symmetry_group(game, symmetric)
     check_sums(group, variables)
@@ -92,16 +89,11 @@ def symmetries_of(game: Game, symmetric: bool = True) -> Symmetries:
 
 
 class Oriented(NamedTuple):
-    """Positions in canonical orientation.
+    """Positions in canonical orientation."""
 
-    Attributes:
-      planes: `[B, H * W * C]`, the smallest of all symmetric copies of the planes, in lexicographic
-        order. It is the same for all symmetric copies of a position.
-      is_smallest: `bool [B, G]`, the symmetries that lead to it; more than one if the position is
-        symmetric.
-    """
-
+    # `[B, H * W * C]`, in lexicographic order the smallest of all symmetric copies of the planes.
     planes: jax.Array
+    # `bool [B, G]`, the symmetries that lead to it: several if the position is symmetric.
     is_smallest: jax.Array
 
 

@@ -3,15 +3,14 @@
 from azjax.players.agent import (
     Agent,
     Decision,
+    anytime_agent,
     as_agent,
     decide,
     network_agent,
     perfect_agent,
     random_agent,
-    sampled,
     search_agent,
 )
-from azjax.players.anytime import anytime_agent
 from azjax.players.negamax import alpha_beta_agent, minimax_agent
 
 __all__ = [
@@ -25,6 +24,5 @@ __all__ = [
     "network_agent",
     "perfect_agent",
     "random_agent",
-    "sampled",
     "search_agent",
 ]

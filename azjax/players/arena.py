@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, State, check_batch, init_batch, play, where
-from azjax.games.hashing import mix
 from azjax.players import Agent, as_agent
 from azjax.players.statistics import Ratings, fit
 
@@ -27,9 +26,7 @@ class Results(NamedTuple):
     """Finished games, in the order in which they were played."""
 
     outcomes: np.ndarray  # `int8 [N]`, 1 = won by the first-named player, 0 = drawn, -1 = lost.
-    plies: np.ndarray  # `int32 [N]`, moves made.
-    # `uint64 [N]`, a hash of the opening and of all moves; equal games have equal hashes.
-    digests: np.ndarray
+    openings: np.ndarray  # `int [N]`, the number of the opening.
     # `int32 [N, T]`, the moves after the opening, padded with -1; `T` is the game's `max_plies`.
     actions: np.ndarray
 
@@ -105,7 +102,8 @@ def play_match(
             names = (second.name, first.name) if seat else (first.name, second.name)
             record(PlayedGames(names, of_first))
         wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
-        return Tally(wins, draws, losses, len(np.unique(games.digests)))
+        different = np.unique(np.column_stack([games.openings, games.actions]), axis=0)
+        return Tally(wins, draws, losses, len(different))
 
     return Match(first.name, second.name, play_seat(0), play_seat(1), deterministic)
 
@@ -179,21 +177,17 @@ def play_games(
         starts = jax.tree.map(lambda leaf: leaf[rows], openings)
         key_batch = jax.random.fold_in(key, batch)
         params = first.params, second.params
-        *games, over = jax.device_get(match(params, key_batch, jnp.int32(seat), rows, starts))
+        outcomes, actions, over = jax.device_get(match(params, key_batch, jnp.int32(seat), starts))
         if not np.all(over):
             raise ValueError(
                 f"a game of {first.name} against {second.name} is not over after {game.max_plies} "
                 f"moves, the max_plies of {game.name}: one of them plays illegal actions, or "
                 "max_plies is too small"
             )
-        played.append(games)
+        played.append(Results(outcomes, rows, actions))
         if progress:
             progress(min(size, num_games - batch * size))
-    outcomes, plies, digests, actions = (
-        np.concatenate(column)[:num_games] for column in zip(*played, strict=True)
-    )
-    wide = digests.astype(np.uint64)
-    return Results(outcomes, plies, wide[:, 0] << np.uint64(32) | wide[:, 1], actions)
+    return Results(*(np.concatenate(column)[:num_games] for column in zip(*played, strict=True)))
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
@@ -215,14 +209,12 @@ class _Play(NamedTuple):
     ply: jax.Array
     states: State
     outcomes: jax.Array
-    plies: jax.Array
-    digests: jax.Array
     actions: jax.Array
 
 
 @functools.lru_cache(maxsize=64)
 def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
-    """Builds `(params, key, seat, opening numbers, states) -> games`, compiled or on the host."""
+    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled if possible."""
     traceable = first.traceable and second.traceable
     # A loop on the host calls compiled players.
     wrap = jax.jit if not traceable else lambda act: act
@@ -231,7 +223,7 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
     def is_unfinished(now: _Play) -> jax.Array:
         return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
 
-    def match(params, key, seat, numbers, states):
+    def match(params, key, seat, states):
         def move(now: _Play) -> _Play:
             live = ~jax.vmap(game.is_over)(now.states)
             mine = jax.vmap(game.player)(now.states).astype(jnp.int32) == seat
@@ -256,24 +248,21 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
                 ply=now.ply + 1,
                 states=where(live, step.state, now.states),
                 outcomes=now.outcomes + reward,
-                plies=now.plies + live.astype(jnp.int32),
-                digests=jnp.where(live[:, None], mix(now.digests, action), now.digests),
                 actions=now.actions.at[now.ply].set(jnp.where(live, action, -1)),
             )
 
+        count = check_batch(game, states)
         now = _Play(
             ply=jnp.int32(0),
             states=states,
-            outcomes=jnp.zeros(len(numbers), jnp.float32),
-            plies=jnp.zeros(len(numbers), jnp.int32),
-            digests=mix(jnp.zeros((len(numbers), 2), jnp.uint32), numbers),
-            actions=jnp.full((game.max_plies, len(numbers)), -1, jnp.int32),
+            outcomes=jnp.zeros(count, jnp.float32),
+            actions=jnp.full((game.max_plies, count), -1, jnp.int32),
         )
         if traceable:
             now = jax.lax.while_loop(is_unfinished, move, now)
         while not traceable and is_unfinished(now):
             now = move(now)
         over = jax.vmap(game.is_over)(now.states)
-        return now.outcomes.astype(jnp.int8), now.plies, now.digests, now.actions.T, over
+        return now.outcomes.astype(jnp.int8), now.actions.T, over
 
     return jax.jit(match) if traceable else match

@@ -56,8 +56,7 @@ def write_games(
     openings = np.zeros((1, 0), np.int32) if opening_actions is None else opening_actions
     lines = []
     for players, results in played:
-        rows = np.arange(len(results.actions)) % len(openings)
-        actions = np.concatenate([openings[rows], results.actions], axis=1)
+        actions = np.concatenate([openings[results.openings], results.actions], axis=1)
         named = zip(actions, name_moves(game, actions), results.outcomes.tolist(), strict=True)
         for row, moves, result in named:
             entries = {"game": game.name, "players": players, "opening_plies": openings.shape[1]}

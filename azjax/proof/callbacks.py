@@ -1,7 +1,6 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
 import dataclasses
-import functools
 import math
 import pathlib
 from collections.abc import Callable
@@ -178,19 +177,12 @@ class LabelledEvaluation(Callback):
     """Counts the errors of the averaged network, without search, on labelled positions."""
 
     def __init__(self, parts: training.Parts, num_devices: int):
-        """Compiles the evaluation, which runs on one device while the others wait."""
+        """The evaluation runs on one device while the others wait."""
         if parts.game.positions is None:
             raise ValueError(f"{parts.game.name} has no labelled positions")
-        self._positions = positions = parts.game.positions()
-        self._count = jax.jit(lambda *answers: count_errors(positions, lambda _: answers))
-        evaluations = len(positions.outcomes) * num_devices
+        self._parts, self._positions = parts, parts.game.positions()
+        evaluations = len(self._positions.outcomes) * num_devices
         self.every = iterations_between(parts, evaluations, _LABELS_SHARE)
-
-        @jax.jit
-        def answer(variables, states):
-            return certificates.network_policy(parts, parts.network.fold(variables))(states)
-
-        self._answer = answer
 
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the networks of the first and the last iteration, and some in between."""
@@ -199,8 +191,9 @@ class LabelledEvaluation(Callback):
 
     def find_errors(self, variables: Any) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
-        evaluate = in_slices(functools.partial(self._answer, variables))
-        shares = rates(self._positions, self._count(*evaluate(self._positions.states)))
+        player = Player(self._parts, self._parts.network.fold(variables))
+        answers = in_slices(player.evaluate)(self._positions.states)
+        shares = rates(self._positions, count_errors(self._positions, *answers))
         errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
         if MEAN in shares.errors:
             errors = {"error": errors.pop(f"error/{MEAN}")} | errors

@@ -4,7 +4,7 @@ The labels are used only for evaluation; training never depends on them.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,9 +41,8 @@ class Rates(NamedTuple):
     sign_errors: dict[str, Interval]  # Among the decided positions.
 
 
-def count_errors(positions: Positions, policy: Policy) -> ErrorCounts:
-    """Counts the errors of a policy by class. The function is pure and can be jitted."""
-    scores, values = policy(positions.states)
+def count_errors(positions: Positions, scores: Any, values: Any) -> ErrorCounts:
+    """Counts the errors of a policy, `scores [S, A]` and `values [S]`, by class."""
     outcomes = jnp.asarray(positions.outcomes)
     actions = choose(scores, outcomes != ILLEGAL)
     chosen = jnp.take_along_axis(outcomes, actions[:, None], axis=1)[:, 0]

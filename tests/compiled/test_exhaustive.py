@@ -1,5 +1,6 @@
 """Exhaustive play counts the same games as the reference, and refuses what it cannot explore."""
 
+import functools
 import re
 
 import jax
@@ -7,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive, moves, sampling
-from azjax.games.base import init_batch
+from azjax.exact import exhaustive, moves, ply_files, sampling
 from bad_players import (
     equivariant,
     explore_all,
@@ -158,48 +158,38 @@ def test_a_ply_that_was_explored_takes_little_space(tmp_path):
     assert not [*tmp_path.glob("*/children-*")]
 
 
-@pytest.mark.parametrize("most", [None, 16])
 @pytest.mark.parametrize("starts", [((),), ((2,), (0, 0, 0))])
-def test_a_game_that_lasts_too_long_is_refused(starts, most, tmp_path):
-    act, settings = make_act(pair("nim"), lowest), {"starts": starts, "most": most}
+def test_a_game_that_lasts_too_long_is_refused(starts, tmp_path):
+    act = make_act(pair("nim"), lowest)
     said = r"over after 3 moves, the actions \[(\d), (\d), (\d)\], and its max_plies is 3: set max"
     with pytest.raises(ValueError, match=said) as refused:
-        explore_all(NIM._replace(max_plies=3), act, 0, tmp_path, **settings)
+        explore_all(NIM._replace(max_plies=3), act, 0, tmp_path, starts=starts)
     line = tuple(map(int, re.search(said, str(refused.value)).groups()))
     assert not position(pair("nim"), line)[1].over and line[: len(starts[0])] == starts[0]
-    assert len([*tmp_path.glob("*/")]) == 4 - len(starts[0])  # No later ply was written.
+    assert explore_all(NIM, act, 0, tmp_path / "right").ply + 1 == NIM.max_plies
 
 
 def test_what_cannot_be_explored_is_refused(tmp_path):
-    """Settings, and answers of the player; a game of exactly max_plies can be explored."""
-    game, act = NIM, make_act(pair("nim"), lowest)
-    assert explore_all(game, act, 0, tmp_path / "right").ply + 1 == NIM.max_plies
+    """Starts, and answers of the player."""
 
-    def explore(**changed):
-        given = {"game": game, "act": act, "seat": 0, "folder": tmp_path / "lines"} | changed
-        return lambda: explore_all(**given)
+    def explore(answer=lambda states: np.zeros(len(states), int), starts=((),)):
+        return lambda: explore_all(NIM, answer, 0, tmp_path / "lines", starts=starts)
 
+    said = "the player returns actions of shape (2,) for 1 positions: return one action for"
     assert_refused(
         (explore(starts=((), (2, 2, 0))), "nim is over after the actions [2, 2, 0]: leave this"),
         (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),
         (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),
+        (explore(lambda states: np.zeros(2, int)), said),
     )
-    assert not (tmp_path / "lines").exists()
-    shapes = {"()": 0, "(1, 1)": [[0]], "(2,)": [0, 0]}
-    rows = [
-        (
-            explore(act=lambda states, answer=answer: np.array(answer)),
-            f"the player returns actions of shape {shape} for 1 positions: return one action for",
-        )
-        for shape, answer in shapes.items()
-    ]
-    assert_refused(*rows)
 
 
 def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
     """The other positions of the ply are those of the opponent."""
     one, images = TIC_TAC_TOE, TIC_TAC_TOE.game.symmetries.actions
-    best, nim = make_act(one, highest), make_act(pair("nim"), lowest)
+    best, nim, act = (
+        make_act(*x) for x in ((one, highest), (pair("nim"), lowest), (one, equivariant))
+    )
 
     def play(moved):
         def cheat(states):
@@ -207,9 +197,9 @@ def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
 
         return lambda: explore_all(one.game, cheat, 1, tmp_path / str(moved), starts=((4, 0, 8),))
 
-    bad = {4: "4.0", 9: "9.0", -1: "-1.0", np.nan: "nan", 0.5: "0.5"}
     said = "is illegal after the actions [4, 0, 8]: [1, 2, 3, 5, 6, 7] are legal there"
-    assert_refused(*((play(moved), f"action {name} {said}") for moved, name in bad.items()))
+    bad = ((4, "4.0"), (-1, "-1.0"), (np.nan, "nan"))
+    assert_refused(*((play(moved), f"action {name} {said}") for moved, name in bad))
 
     def late(states):
         return np.where(states[:, 0] == 3, 9, nim(states))
@@ -218,18 +208,16 @@ def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
     said = "the player's action 9 is illegal after the actions [2, 0]: [0, 1, 2] are legal"
     assert_refused((lambda: explore_all(NIM, late, 0, tmp_path / "nim", starts=starts), said))
 
-    act = make_act(one, equivariant)
-    for number in (1, 4, 7):  # The player is called on all copies if they are compared.
-        copy = tuple(images[number][[0, 4, 1]].tolist())
-        [board] = replay(one.game, [copy]).board
+    copy = tuple(images[4][[0, 4, 1]].tolist())  # All copies are compared.
+    [board] = replay(one.game, [copy]).board
 
-        def cheat(states, board=board, taken=copy[1]):
-            return np.where((states.board == board).all(axis=1), taken, act(states))
+    def cheat(states):
+        return np.where((states.board == board).all(axis=1), copy[1], act(states))
 
-        def call(cheat=cheat, folder=tmp_path / f"copy {number}"):
-            return explore_all(one.game, cheat, 1, folder, starts=((0, 4, 1),), **COMPARED)
+    def call():
+        return explore_all(one.game, cheat, 1, tmp_path, starts=((0, 4, 1),), **COMPARED)
 
-        assert_refused((call, f"action {copy[1]} is illegal after the actions {[*copy]}: "))
+    assert_refused((call, f"action {copy[1]} is illegal after the actions {[*copy]}: "))
 
 
 def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
@@ -247,10 +235,8 @@ def test_a_folder_with_other_settings_is_refused(tmp_path):
     def explore(**others):
         return explore_all(NIM, act, folder=tmp_path, **{**settings, **others})
 
-    same = jax.tree.map(np.array_equal, explore(), explore(part_size=2))
-    assert jax.tree.all(same)
-    others = [{"starts": ((),)}, {"seat": 1}, {"most": 16}, {"symmetric": True}]
-    others += [{"compare": True}, COMPARED]
+    assert jax.tree.all(jax.tree.map(np.array_equal, explore(), explore(part_size=2)))
+    others = [{"starts": ((),)}, {"seat": 1}, {"most": 16}, {"symmetric": True}, {"compare": True}]
     said = "json has the settings of another exploration, ...: use another folder"
     assert_refused(*((lambda other=other: explore(**other), said) for other in others))
 
@@ -258,15 +244,61 @@ def test_a_folder_with_other_settings_is_refused(tmp_path):
 def test_lines_lead_to_their_positions_and_only_legal_ones_are_replayed():
     game = TIC_TAC_TOE.game
     found = replay(game, [(), (4,), (4, 0, 8)])
-    start = jax.device_get(init_batch(game, 3))
-    assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, start)
     assert found.board.tolist() == [[0] * 9, [0] * 4 + [1] + [0] * 4, [-1, 0, 0, 0, 1, 0, 0, 0, 1]]
     assert found.player.tolist() == [0, 1, 1]
     assert replay(game, []).board.shape == (0, 9)
     said = "the action {} is illegal in tic_tac_toe after the actions {}: use"
+    lines = [(4, 4), (0, 3, 1, 4, 2, 5), (4, 9), (4, -1)]
     rows = [
         (lambda line=line: replay(game, [(), (4,), line]), said.format(line[-1], [*line[:-1]]))
-        for line in [(4, 4), (0, 3, 1, 4, 2, 5), (4, 9), (4, -1)]
+        for line in lines
     ]
-    long = lambda: replay(game, [tuple(range(10))])  # noqa: E731
-    assert_refused(*rows, (long, "a line of tic_tac_toe has 10 moves: use 9 at most"))
+    assert_refused(*rows)
+
+
+# Samples.
+
+STARTS, SEAT = ((4, 0), (0, 8), (1, 5)), 1
+ACT = make_act(TIC_TAC_TOE, lowest)
+
+
+@functools.cache
+def expected():
+    rules = TIC_TAC_TOE.rules
+    return exhaustive_play.explore(rules, lambda p: lowest(rules, p), SEAT, STARTS)
+
+
+def sample(folder, most, **settings):
+    game = TIC_TAC_TOE.game
+    return explore_all(game, ACT, SEAT, folder, most=most, starts=STARTS, **settings)
+
+
+@pytest.mark.parametrize("part_size", [1, 2**18])
+def test_no_ply_has_more_positions_than_are_allowed(part_size, tmp_path, monkeypatch):
+    most, positions = 18, expected().positions
+    assert max(positions) > 2 * most
+    seeds, sampler = [], sampling.make_sampler
+    monkeypatch.setattr(
+        ply_files, "make_sampler", lambda *given: seeds.append(given[2]) or sampler(*given)
+    )
+    found = sample(tmp_path, most, part_size=part_size)
+    assert len({*seeds}) == len(seeds) > 2  # Plies have their own samples.
+    counts = [
+        sum(len(np.load(part)) for part in sorted(ply.glob("part-*.npy")))
+        for ply in sorted(tmp_path.glob("0*"))
+    ]
+    first = next(ply for ply, count in enumerate(positions) if count > most)
+    assert counts[:first] == positions[:first] and max(counts) <= most
+    assert min(counts[first:-1]) > 0
+    assert found.sampled and found.ends.games[1:].any(axis=1).all()
+    assert all(len(np.load(path)) for path in tmp_path.glob("*/part-*.npy"))
+
+
+def test_exactly_the_allowed_number_of_positions_is_not_sampled(tmp_path):
+    largest = max(expected().positions)
+    whole = sample(tmp_path / "whole", largest)
+    assert not whole.sampled and whole.ends.games[0].tolist() == expected().games
+    assert whole.ends.decisions == expected().decisions
+    games = np.array(expected().games)
+    assert whole.ends.share(2) == (games[2] / games.sum(),) * 3
+    assert sample(tmp_path / "sample", largest - 1).sampled

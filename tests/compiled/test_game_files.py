@@ -61,7 +61,7 @@ def test_games_are_written_with_their_openings(tmp_path):
 )
 def test_sgf(name, actions, outcome, sgf, tmp_path):
     padded = np.array([[*actions, -1, -1]], np.int32)
-    results = Results(np.array([outcome]), np.array([len(actions)]), np.zeros(1), padded)
+    results = Results(np.array([outcome]), np.zeros(1, int), padded)
     with guard.sharing():
         played = [PlayedGames(("a]b", "c"), results)]
         game_files.write_games(tmp_path / "x.sgf", azjax.make(name), played)

@@ -55,8 +55,8 @@ def test_training_uses_every_key_once(ledger):
 def test_a_match_uses_every_key_once(ledger, tic_tac_toe):
     """Over both seats, and over two batches of games from each."""
     evaluate = rollout_evaluator(tic_tac_toe)
-    player = players.search_agent(tic_tac_toe, PUCT(num_simulations=3), evaluate)
-    first, second = players.sampled(player), players.random_agent(tic_tac_toe)
+    first = players.search_agent(tic_tac_toe, PUCT(num_simulations=3), evaluate)
+    second = players.random_agent(tic_tac_toe)
     key = jax.random.key(0)
     for seat in (0, 1):
         arena.play_games(

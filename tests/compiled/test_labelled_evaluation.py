@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import types
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,11 +11,10 @@ import azjax
 from azjax import training
 from azjax.cli import custom, verify
 from azjax.proof.callbacks import LabelledEvaluation
-from azjax.proof.labelled import count_errors, random_errors, rates
+from azjax.proof.labelled import count_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
-from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
@@ -69,30 +66,12 @@ def test_training_evaluates_the_averaged_network_without_search(answers):
         state = state.replace(learner=learner, iteration=state.iteration + 1)
         loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
         evaluation.on_iteration(loop)
-    expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers[0]))
+    expected = rates(POSITIONS, count_errors(POSITIONS, *answers[0]))
     assert loop.record.errors == {
         "error": expected.errors["mean"].estimate,
         **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
         "sign_error": expected.sign_errors["mean"].estimate,
     }
-
-
-def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatch):
-    evaluation = LabelledEvaluation(PARTS, 1)
-    evaluation.every = 4
-    monkeypatch.setattr(evaluation, "find_errors", lambda variables: {"error": 0.5})
-
-    def is_evaluated(iteration):
-        learner = types.SimpleNamespace(average=jnp.zeros(1))
-        state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
-        record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
-        loop = Loop(PARTS, state, None, 11, 0.0, record=record, callbacks=[evaluation])
-        loop.tell("on_iteration")
-        return loop.record.errors == {"error": 0.5}
-
-    assert [i for i in range(1, 12) if is_evaluated(i)] == [1, 4, 8, 11]
-    monkeypatch.setattr(loops.processes, "in_first", lambda action: None)
-    assert not is_evaluated(4)
 
 
 # A trained player.
@@ -106,34 +85,12 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
     assert (found["game"], found["iteration"]) == ("connect_four", 0)
     assert [agent["simulations"] for agent in found["players"]] == [0, 2]
     for agent, (scores, values) in zip(found["players"], answers, strict=True):
-        tally = count_errors(POSITIONS, lambda _, given=(scores, values): given)
+        tally = count_errors(POSITIONS, scores, values)
         for name, counts in tally._asdict().items():
             said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
             assert agent["counts"][name] == said
         errors = rates(POSITIONS, tally).errors
         assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
-
-
-def test_verify_prints_tables_of_errors_and_blunders(run_dir, answers, monkeypatch, capfd):
-    policies = {0: answers[0], 2: answers[1], 3: answers[1]}
-
-    def evaluate(player, positions, number):
-        return count_errors(positions, lambda _: policies[number]), policies[number][0]
-
-    monkeypatch.setattr(verify, "evaluate", evaluate)
-    assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
-    out, err = capfd.readouterr()
-    assert err == ""
-    lines = out.splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= 80
-    titles = "positions of random network alone 2 simulations 3 simulations"
-    assert " ".join(lines[2].split()) == titles
-    for name, share in random_errors(POSITIONS).items():
-        row = next(line for line in lines if line.startswith(name))
-        assert f" {100 * share:.1f} " in row and row.count("–") == 3
-    assert out.count("instead of") == 1 and "more: add --limit" in out
-    for words in ("exactly one move keeps", "the wrong sign", "PROVED"):
-        assert (words in out) == (words != "PROVED")
 
 
 def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):

@@ -15,12 +15,11 @@ from azjax.players import (
     network_agent,
     perfect_agent,
     random_agent,
-    sampled,
     search_agent,
 )
 from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from contract import ROWS, ask, assert_contract, assert_policies, rows_of, some_states
+from contract import ROWS, ask, assert_contract, assert_policies, some_states
 from reference import Position, misere_pile, negamax, tic_tac_toe
 from refusals import assert_refused
 from tables import bench
@@ -33,7 +32,6 @@ SEARCHED = SCORED | {"prior", "visit_counts", "nodes"}
 HAS = {  # The fields of a decision in addition to the action and the weights.
     "random": set(),
     "perfect": SCORED,
-    "sampled": SCORED,
     "network": {"value", "prior"},
     "puct": SEARCHED,
     "gumbel": SEARCHED,
@@ -60,12 +58,9 @@ def make_agent(kind, name):
 
 @pytest.mark.parametrize("kind", HAS)
 def test_contract(kind, solution):
-    if kind in ("perfect", "sampled"):
-        perfect = perfect_agent(bench("tic_tac_toe").game, solution)
-        agent = perfect if kind == "perfect" else sampled(perfect)
-    else:
-        agent = make_agent(kind, "tic_tac_toe")
-    assert agent.deterministic == (kind not in {"random", "sampled", "uct"})
+    game = bench("tic_tac_toe").game
+    agent = perfect_agent(game, solution) if kind == "perfect" else make_agent(kind, game.name)
+    assert agent.deterministic == (kind not in {"random", "uct"})
     assert_contract(agent, "tic_tac_toe", HAS[kind])
 
 
@@ -80,28 +75,13 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
             assert agent.deterministic == (evaluate is known)
 
 
-def test_draws_follow_the_weights():
-    """Frequencies of 5,000 moves, each within five standard errors."""
-    states = rows_of(some_states("tic_tac_toe", ROWS), np.zeros(5000, int))
-    for agent in (
-        make_agent("random", "tic_tac_toe"),
-        sampled(make_agent("network", "tic_tac_toe")),
-    ):
-        decision = ask(agent, states)
-        weights = decision.weights[0]
-        found = np.bincount(decision.action, minlength=9) / 5000
-        assert (abs(found - weights) <= 5 * np.sqrt(weights * (1 - weights) / 5000)).all()
-    assert np.ptp(weights[weights > 0]) > 0.05
-
-
 @pytest.mark.compiles(1)
 def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
     def evaluate(params, keys, states):
         return jnp.full((len(states.board), 9), params), jnp.full(len(states.board), params)
 
     states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
-    network = network_agent(tic_tac_toe, evaluate, None)
-    agents = [network, sampled(network)]
+    agents = [network_agent(tic_tac_toe, evaluate, None)]
     agents += [make(tic_tac_toe, 1, evaluate, None) for make in (minimax_agent, alpha_beta_agent)]
 
     @jax.jit

@@ -4,17 +4,16 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive
 from azjax.exact.repair import (
+    Analysis,
     OverrideTable,
     empty_table,
     make_analyze,
     make_symmetric,
     repair_games,
 )
-from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
-from bad_players import explore_all, replay, small_batches
+from bad_players import replay, small_batches
 
 
 @pytest.fixture(autouse=True)
@@ -56,38 +55,6 @@ def overrides(table, place):
     rows = place(table.states)
     assert len({*rows.tolist()}) == len(rows)
     return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
-
-
-def test_a_player_is_repaired_until_no_game_is_lost(
-    tic_tac_toe, solution, place, blind_search, tmp_path
-):
-    """The table also holds in the symmetric copies that were not explored."""
-    table, lost, seat = empty_table(tic_tac_toe), [], 1
-    analyze = make_analyze(tic_tac_toe, blind_search, table)
-    scores = np.random.default_rng(1).random(solution.num_states)
-    scores = scores[symmetry_classes(tic_tac_toe, solution)]
-    actions = np.where(solution.legal, scores[solution.children], -1).argmax(axis=1)
-    while not lost or lost[-1]:
-        moves = overrides(table, place)
-
-        def act(states, moves=moves):
-            return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
-
-        folder = tmp_path / str(len(lost))
-        found = explore_all(tic_tac_toe, act, seat, folder, symmetric=True)
-        games = list(exhaustive.lost_games(folder))
-        lost.append(found.ends.moves[2])
-        if games:
-            table, starts = repair_games(tic_tac_toe, table, games, seat, analyze, True)
-            rows = place(replay(tic_tac_toe, starts)).tolist()
-            assert len({*rows}) == len(rows) and {*rows} <= {*overrides(table, place)}
-            assert 0 < len(starts) <= len(games) and len(lost) < 60
-    rows = place(table.states)
-    assert lost[0] > 20 and all(solution.player[row] == seat for row in rows)
-    assert table.refuted.any() and not (table.refuted & ~solution.legal[rows]).any()
-    assert (solution.action_values[rows][table.refuted] == -1).all()
-    every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
-    assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
 CORRECTIONS = [  # Moves tried, values of 8 and of the others by stones, stones at the repair, move.
@@ -153,3 +120,48 @@ def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_searc
             [row] = np.flatnonzero((each.states.board == board).all(axis=1))
             assert move in (None, each.actions[row])
             assert move is not None or np.flatnonzero(each.refuted[row]).tolist() == [symmetry[5]]
+
+
+# What is concluded about the moves of one position.
+
+
+def random_analyses():
+    """Yields positions with five moves, at least one of them legal."""
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        legal = rng.random(5) < 0.8
+        legal[rng.integers(5)] = True
+        refuted = legal & (rng.random(5) < 0.5)
+        expected = rng.choice([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0], 5)
+        expected[refuted] = rng.choice([-1.0, 1.0])  # Values of refuted moves must have no effect.
+        yield Analysis(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
+
+
+def test_the_best_move_is_not_a_refuted_one():
+    """It is the chosen one, unless that is refuted or another one is clearly better."""
+    others = 0
+    for analysis in random_analyses():
+        left = [move for move in range(5) if analysis.legal[move] and not analysis.refuted[move]]
+        best = max(left, key=lambda move: analysis.expected[move], default=analysis.chosen)
+        gain = analysis.expected[best] - analysis.expected[analysis.chosen]
+        if analysis.chosen in left and gain <= 0.5:
+            best = analysis.chosen
+        assert (analysis.best, analysis.is_lost) == (best, not left)
+        assert analysis.value == max(analysis.expected[analysis.legal])
+        others += best != analysis.chosen
+    assert others > 100
+
+
+def test_updates_of_moves_accumulate():
+    """The value of a move is the least of its results, and a refuted move stays refuted."""
+    rng = np.random.default_rng(1)
+    for analysis in random_analyses():
+        expected, refuted = analysis.expected.copy(), analysis.refuted.copy()
+        for _ in range(8):
+            action, value, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
+            analysis.update(action, value, is_lost)
+            expected[action] = value if value < expected[action] else expected[action]
+            if is_lost:
+                refuted[action] = True
+            assert analysis.expected.tolist() == expected.tolist()
+            assert analysis.refuted.tolist() == refuted.tolist()

@@ -63,10 +63,10 @@ def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_pat
     late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
     for seat, states, action in ((0, start, 7), (1, late, 8)):
         for iteration, number in ((6, 0), (2, 3)):
-            path = overrides.table_path(run, iteration, seat, number)
+            path = repair.table_path(run, iteration, seat, number)
             path.parent.mkdir(exist_ok=True)
             refuted, action = np.zeros((1, 9), bool), np.full(1, action, np.int32)
-            overrides.save_table(path, overrides.OverrideTable(states, action, refuted))
+            repair.save_table(path, repair.OverrideTable(states, action, refuted))
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), start, late)
     for spec, name in (("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")):
         agent = make_agent(spec, tic_tac_toe, custom.Typed(run))

@@ -123,27 +123,6 @@ def test_a_sample_proves_nothing(choose, tmp_path, monkeypatch, capfd):
     assert re.search(r"won .* [\d.]+ \[[\d.]+, [\d.]+\]", text)  # With its interval.
 
 
-# Symmetric copies.
-
-
-def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, solution, positions, tmp_path):
-    """The network is declared equivariant, but in one position it is not, and loses."""
-    moves, faults = choose(2, is_equivariant=True, is_optimal=True), []
-    reached, losing = set(), solution.action_values[solution.decisions] == -1
-    explore(rules, lambda position: reached.add(position) or moves[position], 0)
-    for position, bad in zip(positions, losing, strict=True):
-        if position in reached and position.board.count(0) <= 5:
-            faults += [{position: action} for action in np.flatnonzero(bad).tolist()]
-    for number in np.random.default_rng(1).permutation(len(faults))[:9]:
-        player = make_player(moves | faults[number], symmetric=True)
-        proof = azjax.prove_seat(player, "first", tmp_path / str(number))
-        assert not proof.is_proof
-        if not proof.symmetric:
-            assert_counts(proof, moves | faults[number])
-            break
-    assert not proof.symmetric  # Only the comparison of all copies found it.
-
-
 # Repair.
 
 
@@ -245,7 +224,7 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
     ]:
         starts[:] = [(0,)] if len(expected) > 1 else []
         table = repair.empty_table(player.game)._replace(rounds=rounds)
-        proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
+        proof = seats.SeatProof(None, tmp_path, False, table)
         seats._Games(player, 0, simulations, tmp_path / "t.npz", seats.finish).improve(proof)
         assert numbers == [simulations, *expected]
         del numbers[:]

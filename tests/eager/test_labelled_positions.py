@@ -76,7 +76,7 @@ def test_recursion_finds_the_labels_of_endgames(positions, plies):
 
 
 def count(positions, scores, values):
-    return jax.device_get(count_errors(positions, lambda states: (scores, values)))
+    return jax.device_get(count_errors(positions, scores, values))
 
 
 def test_errors_are_counted_by_class(positions):

@@ -57,7 +57,7 @@ def test_the_quickstart_and_the_lines_on_training_from_python_run(small, capsys)
         assert re.sub(r"\d+|True|False", "", ours) == re.sub(r"\d+|True|False", "", theirs)
     first, *others = blocks("docs/how_to/python.md")
     found = execute([first.replace("report=False", "report=False, max_iterations=2"), *others])
-    assert found["certificate"].blunders > 0 < found["proof"].decided
+    assert found["certificate"].blunders > 0 < found["proof"].exploration.ends.decisions
     assert found["run"].metrics[-1]["patience"] == 0 and found["state"].iteration == 3
 
 

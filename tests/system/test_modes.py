@@ -18,7 +18,6 @@ from azjax import games, players, runs, training
 from azjax.games import check
 from azjax.games.base import describe, init_batch
 from azjax.networks import MLPConfig, ResNetConfig, make_network
-from azjax.networks.rounding import quantize
 from azjax.players import arena
 from azjax.proof.verify import verify, verify_outputs
 from azjax.runs import checkpoint, presets
@@ -27,6 +26,7 @@ from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_sea
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.viz import atlas
 from experiments.lecture.persistent import PersistentConfig, make_persistent
+from experiments.quantize import quantize
 from small import conv
 
 SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
@@ -108,7 +108,7 @@ def test_players_and_proofs(tic_tac_toe, solution):
     agents = [
         players.random_agent(tic_tac_toe),
         players.perfect_agent(tic_tac_toe, solution),
-        players.sampled(players.network_agent(tic_tac_toe, evaluate, None)),
+        players.network_agent(tic_tac_toe, evaluate, None),
         players.search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
         players.minimax_agent(tic_tac_toe, 2),
         players.alpha_beta_agent(tic_tac_toe, 2),

@@ -70,7 +70,7 @@ function allCopies(name, { kernel, bias, shift, scale, table }, { cells, copies,
 
 /**
  * Turns planes into their canonical orientation, the smallest of their symmetric copies; see
- * `azjax/networks/orientation.py`.
+ * `orient` in `azjax/networks/quantized.py`.
  *
  * `cells` are the symmetries of the board, and `planes` are 0 or 1, cell by cell. Returns
  * `{planes, leads}`, where `leads` lists the symmetries that lead to the smallest copy.
