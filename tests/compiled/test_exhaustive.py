@@ -215,7 +215,8 @@ def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
         return np.where((states.board == board).all(axis=1), copy[1], act(states))
 
     def call():
-        return explore_all(one.game, cheat, 1, tmp_path, starts=((0, 4, 1),), **COMPARED)
+        folder = tmp_path / "copy"
+        return explore_all(one.game, cheat, 1, folder, starts=((0, 4, 1),), **COMPARED)
 
     assert_refused((call, f"action {copy[1]} is illegal after the actions {[*copy]}: "))
 
