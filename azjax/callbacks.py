@@ -184,18 +184,14 @@ class Report(Callback):
         self,
         run_dir: Path,
         solution: Any = None,
-        progress: Callable[[], Any] = contextlib.nullcontext,
         announce: Note = lambda sentence: None,
-        **settings: Any,
     ):
-        """Takes the solution of a game that can be enumerated, and settings of `write_report`.
+        """Takes the solution of a game that can be enumerated.
 
-        `progress` makes a context manager that shows progress and yields `notify` or None;
         `announce` is called with a sentence before the page is written, which takes a while.
         """
         self._run_dir, self._solution = pathlib.Path(run_dir), solution
-        self._progress, self._announce = progress, announce
-        self._settings, self._trained = settings, False
+        self._announce, self._trained = announce, False
 
     def on_iteration(self, loop: Loop) -> None:
         """Records that the run has changed."""
@@ -206,12 +202,9 @@ class Report(Callback):
         if not self._trained and (self._run_dir / "report.html").exists():
             return
         player = make_player(loop)
-        self._announce("writing the report, with games against other players")
+        self._announce("writing the report")
         try:
-            with self._progress() as notify:
-                self.path = report.write_report(
-                    self._run_dir, player, self._solution, notify=notify, **self._settings
-                )
+            self.path = report.write_report(self._run_dir, player, self._solution)
         except (OSError, ValueError) as error:
             self.failed = f"the report was not written: {error}"
 

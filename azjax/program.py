@@ -46,7 +46,6 @@ from azjax.training.loggers import make_loggers
 from azjax.training.loop import Callback, Loop, check_callbacks
 
 _IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
-_SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
 
 @dataclasses.dataclass
@@ -101,7 +100,6 @@ class Run:
         callbacks: Sequence[Callback] = (),
         displays: Sequence[Callback] = (),
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-        progress: Callable[[], Any] = contextlib.nullcontext,
         announce: Note = lambda sentence: None,
     ) -> None:
         """Trains until the goal or the last iteration, with all callbacks of a run.
@@ -110,7 +108,6 @@ class Run:
           callbacks: custom callbacks. The metrics that they add are written and displayed.
           displays: callbacks that display the complete records.
           show: called with the certificate after it is written.
-          progress: makes a context manager that shows the progress of the report; see `Report`.
           announce: called with sentences on what takes a while after the last iteration.
         """
         verification, path = self.verification, self.run_dir / "metrics.jsonl"
@@ -137,9 +134,8 @@ class Run:
         )
         listed += [self.certification, checkpoints]
         if plan.report:
-            settings: dict[str, Any] = _SMOKE if plan.smoke else {}
             solution = verification and verification.solution
-            self.report = Report(self.run_dir, solution, progress, announce, **settings)
+            self.report = Report(self.run_dir, solution, announce)
             listed.append(self.report)
         self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
         self.loop.run()

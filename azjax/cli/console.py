@@ -175,19 +175,6 @@ def _lines(describe: Callable[[], str]) -> Iterator[None]:
         thread.join()
 
 
-@contextlib.contextmanager
-def report_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows the progress of a report until the `with` block ends; yields its `notify`."""
-    with progress() as bar:
-        task = bar.add_task("writing the report", total=None)
-
-        def notify(opponent: str, played: int, games: int) -> None:
-            what = f"writing the report: games against {opponent}"
-            bar.update(task, description=what, completed=played, total=games)
-
-        yield notify
-
-
 # Tables, on stdout.
 
 

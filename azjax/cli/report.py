@@ -26,8 +26,8 @@ def write(options: Options) -> int:
         places = atlas.make_atlas(player.game, solution)
         animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(options.animation)
         print(f"animation: {options.animation}")
-    with console.report_progress() as notify:
-        path = report.write_report(run_dir, player, solution, notify=notify)
+    with console.busy("writing the report…"):
+        path = report.write_report(run_dir, player, solution)
     print(f"report: {path}")
     return 0
 

@@ -90,7 +90,6 @@ def _main(arguments: list[str] | None) -> int:
             run.train(
                 displays=[Output(lambda loop: _open_display(loop, run.goal)), Interrupts()],
                 show=console.show_certificate,
-                progress=console.report_progress,
                 announce=console.note,
             )
         except ValueError as error:  # All settings were checked before.

@@ -26,7 +26,6 @@ from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyze, games_strips, sample_games
 from azjax.viz.live import game_title
-from azjax.viz.matches import Notify, matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
@@ -55,10 +54,6 @@ def write_report(
     run_dir: str | os.PathLike[str],
     player: Player | None = None,
     solution: Solution | None = None,
-    *,
-    match_games: int = 64,
-    match_seconds: float = 60.0,
-    notify: Notify | None = None,
 ) -> pathlib.Path:
     """Writes `report.html` into a run directory, a single file without external resources.
 
@@ -66,23 +61,18 @@ def write_report(
       run_dir: the run directory.
       player: the player to show; the newest checkpoint's by default.
       solution: the solution of its game; computed if it is None and the game can be enumerated.
-      match_games: maximum number of games against each opponent. Matches are played only in games
-        that cannot be enumerated and have no labelled positions.
-      match_seconds: time limit of all matches; see `matches.matches`.
-      notify: progress callback of the matches: opponent, games played, number of games.
 
     Returns:
       The path of the page.
     """
     run_dir = pathlib.Path(run_dir)
-    check_folder(run_dir / "report.html")  # Before the matches, which take minutes.
+    check_folder(run_dir / "report.html")
     player, config = player or load(run_dir), runs.read_config(run_dir)
     settings = _facts([("iteration", player.iteration), *flatten(config)])
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_atlas(run_dir, player, solution),
-        *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
         games(player, config.seed),
         Section("Configuration", element=node("div", {"class": "az-facts-columns"}, settings)),

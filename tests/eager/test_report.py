@@ -1,15 +1,11 @@
-"""The parts of a report that compute nothing: curves, the certificate, games and matches."""
+"""The parts of a report that compute nothing: curves, the certificate and games."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
-import misere_pile
-from azjax.players.arena import Match, Tally
 from azjax.runs import presets
-from azjax.viz import matches, report
+from azjax.viz import report
 from azjax.viz.games import Move, finish_game
 from refusals import assert_refused
 
@@ -116,53 +112,3 @@ def test_the_certificate_of_another_run_is_refused(tmp_path):
                 f"{path} is damaged, or of another run: delete it, or make it again",
             )
         )
-
-
-# Matches.
-
-
-@pytest.fixture
-def unlabelled(monkeypatch):
-    """A player with two older networks and no ground truth; two games take 10 seconds."""
-    game, clock = misere_pile.make()._replace(most_positions=None), [0.0]
-    openings = SimpleNamespace(player=np.zeros(4, int))
-    opponents = [SimpleNamespace(name=name) for name in ("uct(100)", "#1", "#5")]
-
-    def play(game, first, second, num_games, key, openings):
-        assert num_games == 2 * len(openings) == 2
-        clock[0] += 10
-        return Match(first.name, second.name, Tally(1, 0, 0, 1), Tally(0, 0, 1, 1), True)
-
-    def draw(game, key, count, plies):
-        assert plies == 2
-        return SimpleNamespace(states=openings.player[:count])
-
-    monkeypatch.setattr(matches, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(matches, "play_match", play)
-    monkeypatch.setattr(matches, "draw_openings", draw)
-    monkeypatch.setattr(matches, "_opponents", lambda run_dir, player: opponents)
-    monkeypatch.setattr(matches, "_AT_ONCE", 1)
-    return SimpleNamespace(game=game, agent=SimpleNamespace(name="alphazero(4) #9"))
-
-
-def test_matches_end_when_their_time_is_over(unlabelled):
-    for seconds, games, played in [
-        (1000, 64, [8, 8, 8]),  # There are four openings.
-        (1000, 4, [4, 4, 4]),
-        (60, 64, [4, 4, 4]),  # 20 seconds for each.
-        (70, 64, [6, 4, 4]),
-        (0, 64, [2, 2, 2]),
-    ]:
-        notes = []
-        (section,) = matches.matches(
-            None, unlabelled, games, seconds, lambda *now, notes=notes: notes.append(now)
-        )
-        rows = [[cell.text for cell in row] for row in section.element.iter("tr")][1:]
-        assert [row[0] for row in rows] == ["uct(100)", "#1", "#5"]
-        assert [row[1:4] for row in rows] == [[str(n // 2), "0", str(n // 2)] for n in played]
-        assert [row[4].split()[0] for row in rows] == ["50%"] * 3
-        assert f"at most {games} games against each" in section.intro
-        assert f"{seconds} seconds for all matches" in section.intro
-        most = min(games, 8)
-        assert [now for now in notes if now[1] == 0] == [(row[0], 0, most) for row in rows]
-        assert max(now[1] for now in notes) <= max(played)
