@@ -5,20 +5,16 @@ Those of other modules are imported here, so that all are in one namespace.
 
 import contextlib
 import errno
-import functools
 import pathlib
 import signal
 from collections.abc import Callable
 from typing import Any
 
-import jax
+import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax import training
 from azjax._files import Path
-from azjax.games.base import Game
-from azjax.games.solver import Solution
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
@@ -26,7 +22,7 @@ from azjax.runs.strength import Strength
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Record
-from azjax.viz import atlas, networks, report
+from azjax.viz import animation, report
 
 __all__ = [
     "Callback",
@@ -137,41 +133,28 @@ class Interrupts(Callback):
 
 
 class Snapshots(Callback):
-    """Writes a snapshot of the network in all positions after every verification."""
+    """Saves in which positions the network blunders, after every verification."""
 
-    def __init__(
-        self, verification: Verification, parts: training.Parts, run_dir: Path, note: Note
-    ):
+    def __init__(self, verification: Verification, run_dir: Path, note: Note):
         """Takes the verification, which must be called first; failures to write are only noted."""
         self._verification, self._run_dir, self._note = verification, run_dir, note
-        self._keeps_answers = parts.game.is_small
-        self._summarize = make_summary(parts.game, verification.solution)
 
     def on_start(self, loop: Loop) -> None:
-        """Writes the snapshot of the initial network."""
+        """Saves the blunders of the initial network."""
         self.on_iteration(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Writes the snapshot of an iteration."""
-        verdict, answers = self._verification.verdict, self._verification.answers
-        if verdict is None or answers is None:
+        """Saves the blunders of an iteration, if it was verified."""
+        verdict = self._verification.verdict
+        if verdict is None:
             return
-        snapshot = jax.device_get(self._summarize(verdict, *answers))
         try:
-            atlas.save_snapshot(self._run_dir, loop.iteration, snapshot)
-            if self._keeps_answers:
-                packed = networks.make_answers(self._verification.solution, *answers)
-                networks.save_answers(self._run_dir, loop.iteration, packed)
+            is_blunder = np.asarray(verdict.is_blunder)
+            animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
         except OSError as error:
             self._note(
                 f"the snapshot of iteration {loop.iteration} was not written: {error.strerror}"
             )
-
-
-def make_summary(game: Game, solution: Solution) -> Callable[..., Any]:
-    """Makes `(verdict, scores, values) -> snapshot`, compiled for a small game."""
-    summarize = functools.partial(atlas.make_snapshot, atlas.make_atlas(game, solution), solution)
-    return jax.jit(summarize) if game.is_small else summarize
 
 
 class Report(Callback):

@@ -115,7 +115,7 @@ class Run:
         start, plan = self.loop.iteration, self.plan
         listed: list[Callback | None] = [verification, self.evaluation]
         if verification is not None:
-            listed.append(Snapshots(verification, self.loop.parts, self.run_dir, _note))
+            listed.append(Snapshots(verification, self.run_dir, _note))
             certificate = self.run_dir / "certificate.json"
             self.certification = Certification(
                 verification, self.goal, self.config.seed, certificate, show, announce

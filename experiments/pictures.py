@@ -11,14 +11,13 @@ import tempfile
 
 from azjax.cli import console, custom, explain
 from azjax.drawing import check_folder
-from azjax.viz import animation, atlas
+from azjax.viz import animation
 from azjax.viz.live import solve
 from experiments.browser import open_browser
 
 # For each part of the page: its address, the elements to click, and the width of the screen.
 _SHOTS = {
     "explorer": ("board=X...O....&t=48", (), 1240),
-    "encoding": ("board=X...O....", (), 1000),
     "play": ("", ("play-X", "cell 0", "cell 1", "thoughts", "truth"), 480),
 }
 
@@ -37,8 +36,7 @@ def draw(options: Options) -> int:
     path = options.out / "animation.svg"
     check_folder(path)
     run_dir, player = custom.open_run(options.typed)
-    places = atlas.make_atlas(player.game, solve(player.game))
-    animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(path)
+    animation.draw_run(run_dir, player.game, solve(player.game)).save(path)
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         typed = dataclasses.replace(options.typed, run_dir=run_dir)

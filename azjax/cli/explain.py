@@ -1,20 +1,18 @@
 """Writes one page that explains a trained player: `azjax explain`."""
 
 import dataclasses
+import json
 import pathlib
 from typing import Annotated, Any
-
-import numpy as np
 
 from azjax import runs
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.drawing import check_folder, node
+from azjax.drawing import Drawing, check_folder, node
 from azjax.runs.loading import read_config
 from azjax.runs.player import Player
-from azjax.viz import animation, atlas, networks, page, report, summary
+from azjax.viz import animation, page, report, summary
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
-from azjax.viz.positions import has_rules
 
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
@@ -46,17 +44,9 @@ def explain(options: Options) -> int:
 def _write(
     out: pathlib.Path, typed: custom.Typed, run_dir: pathlib.Path, player: Player
 ) -> pathlib.Path:
-    is_run, history = player.name is None, None
-    if is_run and player.game.enumerable:
-        try:
-            places = atlas.make_atlas(player.game, solve(player.game))
-            history = places, *atlas.load_snapshots(run_dir)
-        except ValueError as error:
-            console.note(f"the page has no picture of all positions: {error}")
+    is_run = player.name is None
+    picture = _draw_run(run_dir, player) if is_run and player.game.enumerable else None
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
-    if history:
-        sections.append(_atlas(player, *history))
-    picture = history and animation.draw_animation(*history)
     about = summary.summarize_run(run_dir, player, picture) if is_run else None
     sections = [
         summary.introduce(is_live(player.game)),
@@ -72,7 +62,7 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(game, quiet(search), packed)
-    data |= {"encoding": player.parts.network.encoding, "explorer": {"algorithm": "puct"}}
+    data["explorer"] = {"algorithm": "puct"}
     name = type(search).__name__
     trained = "" if name == "PUCT" else f"; this run was trained with {name}"
     parts = [  # Kind, label, whether it is shown, title, introduction.
@@ -84,11 +74,6 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
         ("proof", "Proof", packed and game.is_small, "The proof, game by game",
          "Can the network be beaten? All games against it are counted. Choose a reply to see the "
          "games that remain."),
-        ("encoding", "Network", has_rules(game), "The network's input and output",
-         "A network reads numbers, not boards. Click cells to set up a position."),
-        ("training", "Training", packed and player.name is None, "One position during training",
-         "The table shows the network's policy and value for the position of this page after "
-         "several iterations. An iteration is one round of self-play and learning."),
     ]  # fmt: skip
     return [
         page.Section(title, intro, kind=kind, data=data, label=label)
@@ -130,48 +115,29 @@ def _pack_networks(
         return []
     if player.name is not None:
         return [newest]
-    if is_small:
-        stored, most = networks.list_answers(run_dir), _MOST_NETWORKS
-    else:
-        stored, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
-
-    def pack(iteration: int) -> dict[str, Any]:
-        if not is_small:
-            return pack_player(custom.load_player(run_dir, typed, iteration), newest["width"])
-        answers = networks.load_answers(run_dir, iteration, solve(player.game))
-        return networks.pack_answers(iteration, answers)
-
-    earlier = np.array([i for i in stored if i < player.iteration])
+    most = min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
+    earlier = [i for i in runs.iterations(run_dir) if i < player.iteration]
     packed = []
-    for i in atlas.choose_frames(earlier, most - 1) if len(earlier) and most > 2 else []:
+    for i in animation.choose_frames(len(earlier), most - 1) if most > 2 else []:
         try:
-            packed.append(pack(int(earlier[i])))
+            old = custom.load_player(run_dir, typed, earlier[i])
+            packed.append(pack_player(old, newest.get("width")))
         except (ValueError, runs.CheckpointError) as error:
             console.note(f"the page has no network of iteration {earlier[i]}: {error}")
     return [*packed, newest]
 
 
 def _size(packed: dict[str, Any]) -> int:
-    if "bytes" in packed:
-        return len(packed["bytes"])
-    return sum(len(part) for layer in packed["layers"].values() for part in layer.values())
+    return len(json.dumps(packed))
 
 
-def _atlas(
-    player: Player, places: atlas.Atlas, iterations: np.ndarray, snapshots: atlas.Snapshot
-) -> page.Section:
-    """Shows the whole game over the iterations."""
-    solution = solve(player.game)
-    merged = "; symmetric positions share a dot" if places.is_merged else ""
-    which = "the game" if places.total == len(places.ply) else "a random sample"
-    return page.Section(
-        "All positions during training",
-        f"Each dot is one position of {which}{merged}. The start is at the top, and each block is "
-        "one move later. An orange dot is a blunder: the network's move gives up a win or a draw.",
-        kind="atlas",
-        data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
-        label="All positions",
-    )
+def _draw_run(run_dir: pathlib.Path, player: Player) -> Drawing | None:
+    """Returns the animation of a run; None if it saved no snapshots."""
+    try:
+        return animation.draw_run(run_dir, player.game, solve(player.game))
+    except ValueError as error:
+        console.note(f"the page has no picture of all positions: {error}")
+        return None
 
 
 main = console.make_main(explain, Options, "azjax explain", "the page was not written")

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 from azjax.cli import console, custom
-from azjax.viz import animation, atlas, report
+from azjax.viz import animation, report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +23,7 @@ def write(options: Options) -> int:
     wanted = player.game.is_small or options.animation
     solution = console.solve(player.game) if wanted else None
     if options.animation and solution:
-        places = atlas.make_atlas(player.game, solution)
-        animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(options.animation)
+        animation.draw_run(run_dir, player.game, solution).save(options.animation)
         print(f"animation: {options.animation}")
     with console.busy("writing the report…"):
         path = report.write_report(run_dir, player, solution)

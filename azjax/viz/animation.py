@@ -1,14 +1,24 @@
 """An animated SVG of a training run: every position of the game, one frame per iteration.
 
-The animation is plain CSS, so READMEs, slides and pages show it without JavaScript. It follows the
-viewer's color scheme; with reduced motion, only the last frame is shown.
+Training saves in which positions the network blunders: `snapshots/` in the run directory. In the
+picture, positions that are equal up to symmetry are one dot. The animation is plain CSS, so
+READMEs, slides and pages show it without JavaScript. It follows the viewer's color scheme; with
+reduced motion, only the last frame is shown.
 """
+
+import os
+import pathlib
+from typing import NamedTuple
 
 import numpy as np
 
+from azjax._files import replacing
 from azjax.drawing import Drawing, canvas, node
-from azjax.viz.atlas import Atlas, Snapshot, check_atlas, choose_frames
+from azjax.games.base import Game
+from azjax.games.solver import Solution, symmetry_classes
 
+_MOST = 2400  # Dots.
+_COLUMNS = 34  # Dots in a row, at most; the next ply starts after an empty row.
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # A font size of 13 is 9 pixels on a phone.
 _TOP, _BELOW = 108, 68  # Margins above and below the dots.
 _SECONDS, _HOLD = 1.0, 4  # Duration of a frame; number of durations that the last frame stays.
@@ -36,33 +46,141 @@ _BLUNDERS = {  # By `Atlas.is_merged`.
 }
 
 
-def draw_animation(
-    atlas: Atlas, iterations: np.ndarray, snapshots: Snapshot, max_frames: int = 12
-) -> Drawing:
-    """Draws the blunders of the network in every iteration.
+class Atlas(NamedTuple):
+    """`C` dots, the classes of positions that are equal up to symmetry.
 
-    Every dot is one class of positions; `Atlas` defines where it is.
-
-    Args:
-      atlas: the places of the dots.
-      iterations: `int [K]`, ascending.
-      snapshots: those of the iterations, stacked, as returned by `load_snapshots`.
-      max_frames: the maximum number of frames. The first and last iteration are always shown.
+    They are sorted by ply from top to bottom. Within a ply they are sorted from left to right by
+    the value for the player to move: won, drawn, lost, then finished games.
     """
-    check_atlas(atlas, snapshots)
-    chosen = choose_frames(iterations, max_frames)
+
+    ply: np.ndarray  # `int [C]`, moves made so far.
+    classes: np.ndarray  # `int [D]`, the dot of every decision state; `C` for those not shown.
+    members: np.ndarray  # `int [C]`, decision states of the dot; 0 where the game is over.
+    total: int  # Number of classes in the game, shown or not.
+    x: np.ndarray  # `float32 [C]`; neighbors are 1 apart.
+    y: np.ndarray  # `float32 [C]`, from top to bottom.
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether some dot is several positions, as the game has symmetries."""
+        return bool((self.members > 1).any())
+
+
+def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
+    """Groups the positions of a solved game into classes and places each of them.
+
+    If there are more classes than `most`, the atlas is a sample: the same number of classes from
+    each ply, or all classes of a ply that has fewer.
+    """
+    every = symmetry_classes(game, solution)
+    _, first = np.unique(every, return_index=True)
+    ply = np.searchsorted(solution.layers, first, side="right") - 1
+    shown = _sample(ply, most)
+    order = np.lexsort((first, -solution.values[first], solution.over[first], ply))
+    order = order[shown[order]]
+    rank = np.full(len(first), len(order))
+    rank[order] = np.arange(len(order))
+    classes = rank[every[solution.decisions]]
+    members = np.bincount(classes, minlength=len(order))[: len(order)]
+    return Atlas(ply[order], classes, members, len(first), *_places(np.bincount(ply[order])))
+
+
+def _sample(ply: np.ndarray, most: int) -> np.ndarray:
+    """Chooses at most `most` classes, as `make_atlas` describes; returns `bool [all classes]`."""
+    sizes = np.bincount(ply)
+    room = max(n for n in range(1, most + 1) if n == 1 or np.minimum(sizes, n).sum() <= most)
+    drawn = np.lexsort((np.random.default_rng(0).random(len(ply)), ply))
+    nth = np.empty(len(ply), int)  # Within its ply, in random order.
+    nth[drawn] = np.arange(len(ply)) - (np.cumsum(sizes) - sizes)[ply[drawn]]
+    return nth < room
+
+
+def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places blocks of dots below each other; each block is filled column by column."""
+    xs, ys, top = [], [], 0
+    for size in sizes:
+        rows = -(-size // _COLUMNS)
+        columns = -(-size // max(rows, 1))
+        column, row = np.divmod(np.arange(size), max(rows, 1))
+        xs.append(column + (_COLUMNS - columns) / 2)
+        ys.append(top + row)
+        top += rows + 1
+    return np.concatenate(xs).astype(np.float32), np.concatenate(ys).astype(np.float32)
+
+
+def save_blunders(run_dir: str | os.PathLike[str], iteration: int, is_blunder: np.ndarray) -> None:
+    """Writes `bool [D]`, the decision states in which the network blunders, one bit for each."""
+    folder = pathlib.Path(run_dir) / "snapshots"
+    folder.mkdir(exist_ok=True)
+    with replacing(folder / f"{iteration:06d}.bits") as partial:
+        partial.write_bytes(np.packbits(is_blunder).tobytes())
+
+
+def load_blunders(
+    run_dir: str | os.PathLike[str], count: int, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reads what `save_blunders` wrote in at most `most` iterations, in a game with `count` states.
+
+    Returns:
+      `int [K]`, the iterations in ascending order, and `bool [K, count]`.
+    """
+    found = (pathlib.Path(run_dir) / "snapshots").glob("*.bits")
+    paths = sorted((path for path in found if path.stem.isdecimal()), key=lambda p: int(p.stem))
+    if not paths:
+        raise ValueError(
+            f"{run_dir} holds no snapshots: use the directory of a training run, made by this "
+            "version, of a game that can be enumerated"
+        )
+    paths = [paths[i] for i in choose_frames(len(paths), most)]
+    rows = []
+    for path in paths:
+        bits = np.frombuffer(path.read_bytes(), np.uint8)
+        if len(bits) != -(-count // 8):
+            raise ValueError(f"{path} is damaged, or of another game: delete it")
+        rows.append(np.unpackbits(bits, count=count).astype(bool))
+    return np.array([int(path.stem) for path in paths]), np.stack(rows)
+
+
+def choose_frames(number: int, most: int) -> np.ndarray:
+    """Chooses at most `most` of some frames, denser at the start; always the first and the last.
+
+    Returns:
+      `int [N]`, indices into the frames.
+    """
+    if number <= most:
+        return np.arange(number)
+    chosen = np.array([0, number - 1])
+    for size in range(most, 10 * most):
+        spread = np.unique(np.rint(np.geomspace(1, number, size)).astype(int) - 1)
+        if len(spread) > most:
+            break
+        chosen = spread
+    return chosen
+
+
+def draw_run(
+    run_dir: str | os.PathLike[str], game: Game, solution: Solution, max_frames: int = 12
+) -> Drawing:
+    """Draws the animation of a run; the first and last iteration are always shown."""
+    frames = load_blunders(run_dir, len(solution.decisions), max_frames)
+    return draw_animation(make_atlas(game, solution), *frames)
+
+
+def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray) -> Drawing:
+    """Draws the blunders of the network, `bool [K, D]`, in `K` iterations."""
     height = _TOP + int(atlas.y.max()) * _PITCH + _BELOW
-    slots = len(chosen) - 1 + _HOLD
+    slots = len(iterations) - 1 + _HOLD
+    size = len(atlas.members)
+    blunders = [np.bincount(atlas.classes[row], minlength=size)[:size] for row in is_blunder]
     frames = []
-    for i, k in enumerate(chosen):
-        frame = _frame(atlas, int(iterations[k]), np.asarray(snapshots.blunders[k]))
+    for i, (iteration, counts) in enumerate(zip(iterations, blunders, strict=True)):
+        frame = _frame(atlas, int(iteration), counts)
         # A negative delay starts in the middle of the cycle, so the first cycle shows all frames.
         frame.set("style", f"animation-delay: {(i - slots) * _SECONDS:g}s")
         frames.append(frame)
-    first, last = (int(snapshots.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
     label = (
-        f"{_of_all(atlas)} {_positions(atlas)}: {first:,} blunders after "
-        f"{iterations[chosen[0]]} iterations, {last:,} after {iterations[chosen[-1]]}"
+        f"{_of_all(atlas)} {_positions(atlas)}: {blunders[0].sum():,} blunders after "
+        f"{iterations[0]} iterations, {blunders[-1].sum():,} after {iterations[-1]}"
     )
     picture = canvas(
         _WIDTH,

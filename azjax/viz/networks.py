@@ -1,27 +1,21 @@
-"""Trained networks as JSON, for pages that search without Python, and their files in a run.
+"""Trained networks as JSON, for pages that search without Python.
 
 In a small game, a network is stored as its outputs in every position with a decision; in other
 games, as its weights. In float32 a page then computes the same searches as Python.
 """
 
 import base64
-import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax._files import replacing
 from azjax.games.solver import Solution
 from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
 from azjax.runs.player import Player
-from azjax.viz.atlas import DAMAGE
 from azjax.viz.page import pack
-
-_FOLDER = "answers"
 
 
 class Answers(NamedTuple):
@@ -40,35 +34,6 @@ def make_answers(solution: Solution, logits: Any, values: Any) -> Answers:
     """Selects the legal entries of `logits [D, A]`; `values` are `[D]`."""
     legal = solution.legal[solution.decisions]
     return Answers(np.asarray(logits, np.float32)[legal], np.asarray(values, np.float32))
-
-
-def save_answers(run_dir: str | os.PathLike[str], iteration: int, answers: Answers) -> None:
-    """Writes `answers/ITERATION.npz` into a run directory, atomically; 83 kB for tic-tac-toe."""
-    folder = pathlib.Path(run_dir) / _FOLDER
-    folder.mkdir(exist_ok=True)
-    with replacing(folder / f"{iteration:06d}.npz") as partial, partial.open("wb") as file:
-        np.savez(file, **answers._asdict())
-
-
-def list_answers(run_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the iterations for which a run has answers, oldest first."""
-    paths = (pathlib.Path(run_dir) / _FOLDER).glob("*.npz")
-    return sorted(int(path.stem) for path in paths if path.stem.isdecimal())
-
-
-def load_answers(run_dir: str | os.PathLike[str], iteration: int, solution: Solution) -> Answers:
-    """Reads a file that `save_answers` wrote."""
-    path = pathlib.Path(run_dir) / _FOLDER / f"{iteration:06d}.npz"
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            answers = Answers(*(arrays[name] for name in Answers._fields))
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged: delete it") from error
-    legal = solution.legal[solution.decisions]
-    expected = [(np.float32, (int(legal.sum()),)), (np.float32, (len(legal),))]
-    if [(field.dtype, field.shape) for field in answers] != expected:
-        raise ValueError(f"{path} does not fit the positions of this game: delete it")
-    return answers
 
 
 def pack_answers(iteration: int, answers: Answers) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from azjax.runs.config import Config
 from azjax.runs.loading import load
 from azjax.runs.player import Player
 from azjax.training import metrics
-from azjax.viz import atlas as atlases
+from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyze, games_strips, sample_games
 from azjax.viz.live import game_title
@@ -72,7 +72,7 @@ def write_report(
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
-        *_atlas(run_dir, player, solution),
+        *_animation(run_dir, player, solution),
         first_moves(player),
         games(player, config.seed),
         Section("Configuration", element=node("div", {"class": "az-facts-columns"}, settings)),
@@ -168,26 +168,16 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
     return [Section(heading, intro, element=_facts(rows))]
 
 
-def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
+def _animation(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
     if not player.game.enumerable or not (run_dir / "snapshots").is_dir():
         return []
-    solution = solution or solver.solve(player.game)
-    places = atlases.make_atlas(player.game, solution)
-    iterations, snapshots = atlases.load_snapshots(run_dir)
-    data = atlases.atlas_data(player.game, solution, places, iterations, snapshots)
-    dot = "class of positions that are equal up to symmetry"
-    dot, dots = (dot, "classes") if places.is_merged else ("position", "positions")
+    picture = draw_run(run_dir, player.game, solution or solver.solve(player.game))
     intro = (
-        f"Each dot is one {dot}. The start is at the top, and each block is one ply later; a ply "
-        "is one move of one player. Within a block, the player to move wins at the left, draws in "
-        "the middle and loses at the right, with perfect play; finished games come last."
+        "The start is at the top, and each block is one ply later; a ply is one move of one "
+        "player. Within a block, the player to move wins at the left, draws in the middle and "
+        "loses at the right, with perfect play; finished games come last."
     )
-    if data["total"] > len(places.ply):
-        intro += (
-            f" The game has {data['total']:,} {dots}; a random sample of {len(places.ply):,} is "
-            "shown, with equally many from each ply."
-        )
-    return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
+    return [Section("The whole game, iteration by iteration", intro, element=picture.element)]
 
 
 def first_moves(player: Player) -> Section:

@@ -20,7 +20,6 @@ from azjax.runs.player import Player, changed
 from azjax.search import PUCT, Algorithm
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player, quiet
-from azjax.viz.positions import GAMES, has_rules
 
 
 class Widget(anywidget.AnyWidget):
@@ -66,28 +65,10 @@ class Explorer(Widget):
         )
 
 
-class Encodings(Widget):
-    """The network's input and output for a position."""
-
-    def __init__(self, player: Player | None = None):
-        """Starts with the first position; without a player, with that of tic-tac-toe."""
-        if player is not None and not has_rules(player.game):
-            raise ValueError(
-                f"the browser cannot set up positions of {player.game.name}: use {', '.join(GAMES)}"
-            )
-        super().__init__(kind="encoding", data=_network_data(player))
-
-
 class Play(Widget):
     """A game against a trained network, which can show its policy."""
 
     def __init__(self, player: Player):
         """Packs the network."""
-        super().__init__(kind="play", data=_network_data(player))
-
-
-def _network_data(player: Player | None) -> dict[str, Any]:
-    if player is None:
-        return live_data(games.make("tic_tac_toe"), PUCT())
-    data = live_data(player.game, quiet(player.parts.search), [pack_player(player)])
-    return data | {"encoding": player.parts.network.encoding}
+        data = live_data(player.game, quiet(player.parts.search), [pack_player(player)])
+        super().__init__(kind="play", data=data)

@@ -120,24 +120,10 @@ def test_weights_are_rounded_to_the_nearest_or_exact():
             np.testing.assert_array_equal(found, exact)
 
 
-def test_answers_of_another_game_or_network_are_refused(solution, tmp_path):
-    legal = solution.legal[solution.decisions]
-    answers = networks.make_answers(solution, np.random.rand(*legal.shape), np.ones(len(legal)))
-    networks.save_answers(tmp_path, 3, answers)
-    loaded = networks.load_answers(tmp_path, 3, solution)
-    np.testing.assert_array_equal(loaded.logits, answers.logits)
-    path = tmp_path / "answers" / "000003.npz"
-    content = path.read_bytes()
-    networks.save_answers(tmp_path, 3, answers._replace(values=answers.values[1:]))
-
-    def load():
-        return networks.load_answers(tmp_path, 3, solution)
-
+def test_custom_networks_are_refused():
     player = make_player("mlp")
     network = player.parts.network._replace(plain=None)
     custom = Player(player.parts._replace(network=network), player.params)
     assert_refused(
-        (load, "000003.npz does not fit the positions of this game: delete it"),
-        (lambda: path.write_bytes(content[:99]) and load(), "000003.npz is damaged: delete it"),
         (lambda: networks.pack_weights(custom), "cannot compute this network: use an MLP or"),
     )

@@ -39,8 +39,10 @@ READ = """(data) => {
   const outputs = open.map((row) => network.evaluate(game.read(table.text(row))));
   const search = new azjax.Search(game, game.init(), network.evaluate,
     { ...data.settings, add_noise: false });
+  const choose = (position) => azjax.opinionOf(network, game, position).move;
+  const counts = [0, 1].map((seat) => new azjax.Lines(game, choose, seat).below(game.init()));
   return {
-    ...{ positions, outputs, simulations: search.simulations },
+    ...{ positions, outputs, counts, simulations: search.simulations },
     nodes: search.nodes.map(({ player, over, reward }) => [player, over, reward]),
   };
 }"""
@@ -90,6 +92,25 @@ def test_stored_outputs_are_looked_up_and_backups_have_the_sign_of_the_player(so
         gain, whose = (reward, mover) if over else (each["value"], player)
         players = [found["nodes"][i][0] for i in each["path"]]
         assert each["backup"] == [gain if one == whose else -gain for one in players]
+
+
+def test_all_games_against_the_network_are_counted(solved):
+    """`won`, `drawn` and `lost` for the network, as first and as second player."""
+    _, solution, (logits, _), found = solved
+    moves = np.full(solution.num_states, -1)
+    legal = solution.legal[solution.decisions]
+    moves[solution.decisions] = np.where(legal, logits, -np.inf).argmax(axis=1)
+    truth = true_values(solution)
+    for seat, counts in enumerate(found["counts"]):
+        below = np.zeros((solution.num_states, 3), int)
+        for row in reversed(range(solution.num_states)):
+            mine = solution.player[row] == seat
+            if solution.over[row]:
+                below[row, 1 - truth[row] if mine else 1 + truth[row]] = 1
+                continue
+            actions = [moves[row]] if mine else np.flatnonzero(solution.legal[row])
+            below[row] = below[solution.children[row, actions]].sum(axis=0)
+        assert [counts[name] for name in ("won", "drawn", "lost")] == below[0].tolist()
 
 
 # Networks.

@@ -16,7 +16,7 @@ from azjax.games.square import cell_names
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
-from azjax.viz import atlas, games
+from azjax.viz import animation, games
 from azjax.viz.games import analyze, sample_games
 from azjax.viz.report import write_report
 from refusals import assert_refused
@@ -39,14 +39,12 @@ def written(player, solution, tmp_path_factory):
     """A report of two iterations."""
     run_dir = tmp_path_factory.mktemp("runs") / '<b>&"'
     runs.create_run(run_dir, CONFIG)
-    places = atlas.make_atlas(player.game, solution)
-    snapshot = empty_snapshot(places)
     record = {"loss": 2.0, "policy_loss": 1.0, "value_loss": 0.5, "games_per_second": 9.0}
     record |= {"blunders": 7, "losing_lines_first": 1, "losing_lines_second": 2, "value_error": 1}
     lines = []
     for iteration in (1, 2):
         lines.append(json.dumps({"iteration": iteration, "seconds": 1.0} | record))
-        atlas.save_snapshot(run_dir, iteration, snapshot)
+        animation.save_blunders(run_dir, iteration, np.ones(len(solution.decisions), bool))
     (run_dir / "metrics.jsonl").write_text("\n".join([*lines, ""]))
     numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
     content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 4520)
@@ -55,13 +53,6 @@ def written(player, solution, tmp_path_factory):
     (run_dir / "certificate.json").write_text(json.dumps(content))
     path = write_report(run_dir, player, solution)
     return path.read_text(encoding="utf-8")
-
-
-def empty_snapshot(places):
-    classes = len(places.members)
-    nothing = np.zeros(classes, np.float32), np.zeros(classes, np.int32)
-    policy = np.zeros((classes, 9), np.float32)
-    return atlas.Snapshot(policy, nothing[0], nothing[1], nothing[1], nothing[0])
 
 
 def read(content):
@@ -109,15 +100,13 @@ def test_the_report_shows_everything(written, player):
         ],
     ]
     for words in (
-        *["decision states checked", "4,520", "Each dot is one class of positions"],
+        *["decision states checked", "4,520", "The start is at the top"],
         *["Start: the network", "After move a1", "After move b1", "After move b2"],
         *["Game 1:", "Game 3:", "learner.learning_rate", "search.num_simulations"],
     ):
         assert words in text, words
-    assert written.count('data-kind="atlas"') == 1
+    assert "4,520 blunders" in text
     assert written.count('class="az-chart"') == 4
-    [data] = re.findall(r'id="azjax-data">(.*?)</script>', written, re.DOTALL)
-    assert [frame["iteration"] for frame in json.loads(data)[0]["frames"]] == [1, 2]
     result = analyze(player, init_batch(player.game, 1))
     action = int(result.action[0])
     expected = cell_names(3, 3)[action], signed(float(result.q_values[0, action]))
@@ -144,32 +133,23 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
     assert len(said) == 2
 
 
-def test_callbacks_write_snapshots_of_every_verification(player, solution, tmp_path, monkeypatch):
+def test_callbacks_save_the_blunders_of_every_verification(tmp_path, monkeypatch):
     """What cannot be written is a note."""
-    legal = solution.legal[solution.decisions]
-    answers = np.random.rand(*legal.shape).astype(np.float32), np.ones(len(legal), np.float32)
-    verification = SimpleNamespace(solution=solution, verdict="verdict", answers=answers)
-    notes = []
-    snapshots = callbacks.Snapshots(verification, player.parts, tmp_path, notes.append)
-
-    def sum_up(verdict, logits, values):
-        assert verdict == "verdict" and logits is answers[0] and values is answers[1]
-        return empty_snapshot(atlas.make_atlas(player.game, solution))
-
-    snapshots._summarize = sum_up
+    is_blunder, notes = np.random.rand(33) < 0.5, []
+    verification = SimpleNamespace(verdict=SimpleNamespace(is_blunder=is_blunder))
+    snapshots = callbacks.Snapshots(verification, tmp_path, notes.append)
     snapshots.on_start(SimpleNamespace(iteration=0))
     snapshots.on_iteration(SimpleNamespace(iteration=5))
-    verification.verdict = None  # This iteration was not verified.
+    verdict, verification.verdict = verification.verdict, None  # This iteration was not verified.
     snapshots.on_iteration(SimpleNamespace(iteration=6))
-    assert atlas.load_snapshots(tmp_path)[0].tolist() == [0, 5]
-    assert callbacks.networks.list_answers(tmp_path) == [0, 5]
-    loaded = callbacks.networks.load_answers(tmp_path, 5, solution)
-    np.testing.assert_array_equal(loaded.logits, answers[0][legal])
+    iterations, loaded = animation.load_blunders(tmp_path, 33, 12)
+    assert iterations.tolist() == [0, 5]
+    np.testing.assert_array_equal(loaded[1], is_blunder)
 
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    verification.verdict = "verdict"
-    monkeypatch.setattr(atlas, "save_snapshot", fail)
+    verification.verdict = verdict
+    monkeypatch.setattr(animation, "save_blunders", fail)
     snapshots.on_iteration(SimpleNamespace(iteration=7))
     assert notes == ["the snapshot of iteration 7 was not written: No space left on device"]

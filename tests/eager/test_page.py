@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import playground
@@ -14,9 +13,9 @@ from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names
 from azjax.search import PUCT, UCT, Gumbel
-from azjax.viz import networks, page, summary
+from azjax.viz import page, summary
 from azjax.viz.live import live_data, quiet
-from azjax.viz.widgets import Encodings, Explorer, Play
+from azjax.viz.widgets import Explorer
 from nim import NIM
 from refusals import assert_refused
 
@@ -72,13 +71,12 @@ def test_widgets_contain_the_module_and_their_data():
     assert explorer._css == page.style()
     settings = json.loads(json.dumps(explorer.data))["settings"]
     assert (settings["c_puct"], settings["evaluator"]) == (2, "rollout")
-    assert (Encodings.__name__, Play.__name__) == ("Encodings", "Play")
 
 
 def test_a_page_shows_text_as_text_and_writes_shared_data_once(tmp_path):
     evil = '</script><script>alert(1)</script><b>&"'
     shared = {"name": evil, "once": "only once"}
-    sections = [page.Section(evil, evil, kind="encoding", data=shared, label=evil)] * 2
+    sections = [page.Section(evil, evil, kind="play", data=shared, label=evil)] * 2
     text = page.write_page(tmp_path / "page.html", evil, sections).read_text()
     assert "<script>alert" not in text and "<b>" not in text
     assert "\\u003c/script>" in text and [path.name for path in tmp_path.iterdir()] == ["page.html"]
@@ -131,17 +129,6 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
     write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))
     assert not path.exists()
-
-
-@pytest.mark.parametrize("damage", ["cut", "of another game"])
-def test_damaged_answers_are_rejected(tmp_path, damage):
-    networks.save_answers(tmp_path, 3, networks.Answers(np.ones(3, "<f4"), np.ones(2, "<f4")))
-    path = tmp_path / "answers" / "000003.npz"
-    if damage == "cut":
-        path.write_bytes(path.read_bytes()[:60])
-    legal = np.ones((2, 2), bool)
-    solution = type("Solution", (), {"legal": legal, "decisions": np.arange(2)})
-    assert_refused((lambda: networks.load_answers(tmp_path, 3, solution), "...: delete it"))
 
 
 # The description of a run.

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from azjax.games.tic_tac_toe import from_board
 from azjax.search import PUCT, Gumbel
 from javascript import evaluate
 from reference import connect_four, gumbel, hex, puct
@@ -116,13 +115,3 @@ def test_the_rules_are_those_of_the_reference(name, rules):
         for action, shown in zip(legal, after, strict=True):
             later, reward = rules.play(position, action)
             assert shown == [text_of(later), later.player, later.over, reward]
-
-
-def test_the_planes_are_those_of_the_game(tic_tac_toe):
-    positions = play_randomly(rules_of_tic_tac_toe, 2)
-    boards = [position.board for position in positions]
-    found = evaluate("(boards) => boards.map((cells) => azjax.planesOf(cells))", boards)
-    for board, shown in zip(boards, found, strict=True):
-        for encoding, name in (("absolute", "three"), ("relative", "two")):
-            planes = np.asarray(tic_tac_toe.observe(from_board(board), encoding))
-            assert np.array_equal(np.swapaxes(shown[name], 0, 1), planes.reshape(9, -1))

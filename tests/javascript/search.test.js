@@ -4,6 +4,8 @@ import { Bench, EVALUATORS } from "../../azjax/viz/js/bench.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/algorithms.js";
 import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
+import { readSetting, whyNotSet } from "../../azjax/viz/js/settings.js";
+import { describe, nodeWords } from "../../azjax/viz/js/words.js";
 
 const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0.25, dirichlet_alpha: 0.3 };
 const GUMBEL = { algorithm: "gumbel", gumbel_scale: 1, max_considered_actions: 8, value_scale: 0.1, maxvisit_init: 50 };
@@ -128,4 +130,32 @@ test("the previous search is shown until a long one is done, and only the last c
   assert.ok(bench.play(3) && !bench.play(9));
   bench.undo();
   assert.equal(bench.position.text, ".".repeat(42));
+});
+
+test("words mention what a search has", () => {
+  for (const [change, mentionsNoise] of [[{ add_noise: true }, true], [PUCT, false], [{ ...GUMBEL, add_noise: true }, false], [{ ...UCT, add_noise: undefined }, false]]) {
+    const search = searched(change, gameNamed("tic_tac_toe"));
+    const words = Array.from({ length: search.last + 1 }, (_, t) => search.moment(t)).flatMap((moment) => [
+      describe(search, moment),
+      ...search.nodes.filter(({ id }) => search.exists(id, moment)).map(({ id }) => nodeWords(search, id, moment.known)),
+    ]).join();
+    assert.doesNotMatch(words, /undefined|NaN|null/);
+    assert.equal(/noise/.test(words), mentionsNoise);
+  }
+});
+
+test("invalid settings are refused with a sentence, or ignored in an address", () => {
+  for (const [name, value, sentence] of [
+    ["c_puct", -1, "c_puct is -1: use 0 to 100"],
+    ["num_simulations", 1001, "simulations is 1001: use a whole number from 1 to 1000"],
+    ["seed", 0.5, "seed is 0.5: use a whole number from 0 to 2147483647"],
+    ["dirichlet_fraction", NaN, "root noise is not a number: use 0 to 1"],
+    ["seed", 7, null],
+  ]) {
+    assert.equal(whyNotSet(name, value), sentence);
+  }
+  const lists = { evaluators: ["network"], iterations: [3] };
+  for (const [name, text, value] of [["algorithm", "uct", "uct"], ["algorithm", "alphabeta"], ["iteration", "3", 3], ["seed", "-1"], ["c_puct", "x"], ["c_puct", "2.5", 2.5]]) {
+    assert.equal(readSetting(name, text, lists), value);
+  }
 });

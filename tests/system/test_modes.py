@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,12 +18,11 @@ from azjax.games import check
 from azjax.games.base import describe, init_batch
 from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.players import arena
-from azjax.proof.verify import verify, verify_outputs
+from azjax.proof.verify import verify
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.viz import atlas
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from experiments.quantize import quantize
 from small import conv
@@ -154,15 +152,6 @@ def use_proof(player, states, folder):
     assert azjax.verify(azjax.load("tic_tac_toe"), (2,)).decision_states == 4520
 
 
-def use_viz(player, states, folder):
-    game = games.make("tic_tac_toe")
-    solution = azjax.solve(game)
-    made, decided = atlas.make_atlas(game, solution), len(solution.decisions)
-    verdict = verify_outputs(solution, np.zeros((decided, 9), np.float32), np.zeros(decided, "f4"))
-    outputs = jnp.zeros((decided, 9), jnp.float32), jnp.zeros(decided, jnp.float32)
-    trace(lambda: atlas.make_snapshot(made, solution, verdict, *outputs))
-
-
 USES = {
     "games": lambda player, states, folder: check.check_game(player.game, num_games=2),
     "networks": use_networks,
@@ -174,7 +163,6 @@ USES = {
     "runs": use_runs,
     "exact": use_exact,
     "proof": use_proof,
-    "viz": use_viz,
 }
 
 

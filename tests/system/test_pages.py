@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import jax
-import numpy as np
 import pytest
 
 import azjax
@@ -14,8 +13,6 @@ from azjax.cli import explain, train
 from azjax.networks import MLPConfig
 from azjax.runs import presets
 from azjax.search import PUCT, make_search
-from azjax.viz import atlas as atlases
-from azjax.viz import networks
 from azjax.viz.live import live_data, pack_player, solve
 from azjax.viz.page import Section, write_page
 from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, opened, press
@@ -83,10 +80,6 @@ def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, v
         selected = root.get_attribute("data-selected")
         assert selected != "0"
         assert page.evaluate("document.activeElement.dataset.node") == selected
-        atlas = component(page, "atlas")
-        atlas.locator(".az-atlas-picture").focus()
-        page.keyboard.press("ArrowDown")
-        assert "1 move, O to move" in atlas.inner_text()
         game = component(page, "play").locator("[data-cell='4']")
         game.press("Enter")
         page.wait_for_function(
@@ -119,7 +112,6 @@ def test_pages_are_legible_and_accessible(browser, barriers, name, width, scheme
     """A page about a training, and the playground, in both themes."""
     with opened(browser, PLAYGROUND / name, width, color_scheme=scheme) as page:
         if name == "training.html":
-            component(page, "training").locator("th [data-button]").first.click()
             press(component(page, "play"), "thoughts")
             press(component(page, "play"), "truth")
         else:
@@ -131,46 +123,17 @@ def test_pages_are_legible_and_accessible(browser, barriers, name, width, scheme
         assert barriers(page) == []
 
 
-def test_a_dot_shows_its_snapshot_and_sets_the_position_of_the_page(page, run_dir, solution):
-    picture = component(page, "atlas")
-    iterations, snapshots = atlases.load_snapshots(run_dir)
-    dots_drawn = picture.locator("[data-index]")
-    assert dots_drawn.count() == 765
-    for place, iteration in enumerate(iterations):
-        picture.get_by_label("iteration").fill(str(place))
-        blunders = int(snapshots.blunders[place].sum())
-        assert f"Iteration {iteration}: {blunders:,} blunder" in picture.inner_text()
-        looks = dots_drawn.evaluate_all("dots => dots.map(d => d.getAttribute('class'))")
-        shown = ["az-atlas-ok" not in look and "az-atlas-over" not in look for look in looks]
-        assert np.array_equal(shown, snapshots.blunders[place] > 0)
-    places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
-    index = int(np.flatnonzero(snapshots.blunders[-1])[0])
-    row, action = places.representatives[index], snapshots.action[-1, index]
-    picture.locator(f"[data-index='{index}']").click(force=True)
-    text = picture.inner_text()
-    assert {1: "a win", 0: "a draw", -1: "a loss"}[int(solution.values[row])] in text
-    verdict = "optimal" if solution.optimal[row, action] else "a blunder"
-    assert f"): {verdict}" in text and f"blunders in {snapshots.blunders[-1, index]}" in text
-    board = "".join(".XO"[cell] for cell in solution.states.board[row])
-    assert component(page, "encoding").get_attribute("data-board") == board
-    page.wait_for_url(f"**board={board}*")
-    picture.get_by_role("button", name="Play").click()
-    picture.get_by_text(f"Iteration {iterations[-1]}:").wait_for()
-    picture.get_by_role("button", name="Play").wait_for()  # It stops there.
-
-
 def test_links_lead_to_positions_and_sections_and_invalid_ones_to_the_start(browser, exported):
     address = "#board=X...O....&iteration=1&algorithm=uct&num_simulations=9&t=8"
     with opened(browser, exported, address=address) as page:
-        assert component(page, "encoding").get_attribute("data-board") == "X...O...."
-        assert at(component(page, "explorer")) == 8
-        assert "Iteration 1:" in component(page, "atlas").inner_text()
+        root = component(page, "explorer")
+        assert at(root) == 8 and "board=X...O...." in page.url
         page.locator(".az-contents a", has_text="Proof").click()
         top = page.locator("section:has([data-kind=proof])").bounding_box()["y"]
         assert 0 <= top < 60 and "section" not in page.url
     for address in ("#board=XXX", "#board=%3Cb%3E", "#board=%zz", "#t=1e9&seed=-1", "#=", "#board"):
         with opened(browser, exported, address=address) as page:
-            assert component(page, "encoding").get_attribute("data-board") == "." * 9
+            assert at(component(page, "explorer")) == 0
 
 
 def test_the_theme_is_that_of_the_system_until_another_is_chosen(page):
@@ -252,13 +215,13 @@ def test_a_page_of_connect_four_searches_and_plays(browser, tmp_path):
     assert data["networks"][1] == pack_player(azjax.load(run_dir)) and "positions" not in data
     address = "#algorithm=gumbel&num_simulations=200&t=600"
     with opened(browser, path, 390, address=address) as page:
-        assert kinds_of(page) == ["play", "explorer", "encoding", "training"]
+        assert kinds_of(page) == ["play", "explorer"]
         root = component(page, "explorer")
         page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
         assert at(root) == 600
         check_fits(page, 390, least=41)  # A button is a bit smaller than its cell.
         cells = page.locator(".az-cell").evaluate_all("all => all.map(e => e.getScreenCTM().a)")
-        assert len(cells) == 3 * 42 and 30 * min(cells) >= 44  # Drawing units of a cell.
+        assert len(cells) == 2 * 42 and 30 * min(cells) >= 44  # Drawing units of a cell.
         game = component(page, "play")
         while game.get_attribute("data-result") is None:
             board = game.get_attribute("data-board")
@@ -278,7 +241,7 @@ def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_
     options = ["--run-dir", str(run_dir), "--game", name, "--out", str(path)]
     assert explain.main(options) == 0 and path.stat().st_size < 2.5e6
     with opened(browser, path) as page:
-        assert kinds_of(page) == ["play", "explorer", "proof", "training"]
+        assert kinds_of(page) == ["play", "explorer", "proof"]
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -292,15 +255,14 @@ def test_a_game_without_rules_in_the_page_is_played_from_its_table(browser, tmp_
                 arg=[played.element_handle(), before],
             )
         component(page, "explorer").locator(".az-start [data-move='0']").click()
-        row = str(solution.children[0, 0])
-        assert component(page, "training").get_attribute("data-board") == row
+        page.wait_for_url(f"**board={solution.children[0, 0]}*")
 
 
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("tic_tac_toe", ["play", "explorer", "proof", "encoding"]),
-        ("connect_four", ["play", "explorer", "encoding"]),
+        ("tic_tac_toe", ["play", "explorer", "proof"]),
+        ("connect_four", ["play", "explorer"]),
     ],
 )
 def test_a_player_that_comes_with_azjax_is_explained(name, parts, tmp_path, browser):
@@ -316,7 +278,7 @@ def test_a_player_that_comes_with_azjax_is_explained(name, parts, tmp_path, brow
 def test_a_page_holds_the_networks_of_its_run(run_dir, exported):
     player, config = azjax.load(str(run_dir)), runs.read_config(run_dir)
     data = data_of(exported)[0]
-    assert [each["iteration"] for each in data["networks"]] == list(range(player.iteration + 1))
+    assert [each["iteration"] for each in data["networks"]] == runs.iterations(run_dir)
     assert data["networks"][-1] == pack_player(player)
     assert data["settings"]["algorithm"] == config.search.algorithm
     assert data["explorer"]["algorithm"] == "puct"
@@ -344,4 +306,3 @@ def test_a_network_or_a_file_that_is_no_use_is_left_out_or_rejected(
     assert capsys.readouterr().err == said
     page = (tmp_path / "page.html").read_text()
     assert 'data-kind="explorer"' in page and 'data-kind="play"' not in page
-    assert networks.list_answers(run_dir)

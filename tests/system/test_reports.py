@@ -1,16 +1,11 @@
 """Reports in a browser, reports of other games, and the pictures of the guide."""
 
 import contextlib
-import dataclasses
-import re
 
 import pytest
 
-import azjax
-import misere_pile
 from azjax.cli import report
 from azjax.runs import presets
-from azjax.viz.report import write_report
 from experiments import pictures
 from small import make_run
 
@@ -79,32 +74,8 @@ def test_the_pictures_are_of_one_run(run, browser, monkeypatch, tmp_path, capfd)
     monkeypatch.setattr(pictures, "open_browser", lambda: contextlib.nullcontext(browser))
     assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
     assert f"pictures of {run}: {tmp_path}" in capfd.readouterr().out
-    names = {"animation.svg", "explorer.png", "encoding.png", "play.png"}
+    names = {"animation.svg", "explorer.png", "play.png"}
     assert {path.name for path in tmp_path.iterdir()} == names
     for path in tmp_path.glob("*.png"):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") and len(content) > 10_000
-
-
-def read(path):
-    """Returns the text and the markup of a report."""
-    content = path.read_text(encoding="utf-8")
-    body = re.sub(r"<(script|style).*?</\1>", "", content, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]*>", " ", body).split()), body
-
-
-def test_a_game_without_ground_truth_has_matches(tmp_path):
-    game = misere_pile.make()._replace(
-        name="pile", most_positions=None, player=lambda state: state.player.reshape(())
-    )
-    config = dataclasses.replace(CONFIG, game="pile.py:make")
-    run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
-    text, body = read(write_report(run_dir, azjax.load(run_dir, game=game)))
-    assert 'class="az-text"' in body and "After move 0" in text
-    assert "alphazero(4) #9 is the newest network" in text
-    rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
-    assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
-    for _, won, drawn, lost, share in rows:
-        games = int(won) + int(lost)
-        assert games and drawn == "0" and float(share) == round(100 * int(won) / games)
-    assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # The networks are equal.

@@ -3,7 +3,7 @@
 // `paper()`, `fill(cell, attributes)`, `lines()`, `last(cell)` and `button(cell)`, and the place of
 // a `dot(cell)`.
 
-import { boardText, CELL, cellName, playerToMove, stoneName } from "./cells.js";
+import { boardText, CELL, cellName, stoneName } from "./cells.js";
 import { svg } from "./dom.js";
 
 const HIGH = (2 * CELL) / Math.sqrt(3); // Of a hexagon.
@@ -49,14 +49,6 @@ export function boardGroup(cells, options = {}) {
 export function boardAspect(options) {
   const { width, height } = shapesOf(options);
   return width / height;
-}
-
-/** Cells after a click in an editor, which removes a stone or adds one of the mover. */
-export function editCell(cells, cell, game) {
-  const next = cells.slice();
-  if (cells[cell]) next[game.loose(cells, cell)] = 0;
-  else next[game.cell(cells, game.action(cell))] = playerToMove(cells) ? -1 : 1;
-  return next;
 }
 
 function shapesOf({ shape = [3, 3], isHexagonal }) {

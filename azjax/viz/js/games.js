@@ -74,7 +74,7 @@ function tableGame({ game: name, title, num_actions: numActions }, table) {
  *
  * `rows` and `columns` are numbers; `lines` are those that win; `at(board)` is the position with
  * some cells; `cell(board, action)` is where an action's stone goes, `action(cell)` the action of a
- * click on a cell; `loose(board, cell)` is the stone that an editor removes when a cell is clicked.
+ * click on a cell.
  */
 export function gameNamed(name) {
   if (!made.has(name)) made.set(name, make(name));
@@ -108,7 +108,6 @@ function marksGame(title, rows, columns, inRow, name) {
     naming: "Cells are named by column and row: a1 is the upper left one.",
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
-    loose: (_, cell) => cell,
     rests: () => true,
   });
 }
@@ -127,7 +126,6 @@ function dropGame(title, rows, columns, inRow, name) {
     naming: "Columns are counted from the left, starting with 1.",
     cell: lowestEmpty, // -1 in a full column.
     action: (cell) => cell % columns,
-    loose: (board, cell) => lowestEmpty(board, cell % columns) + columns,
     rests: (board, cell) => cell + columns >= board.length || board[cell + columns] !== 0,
   });
 }
@@ -144,7 +142,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const actions = Array.from({ length: fields.numActions }, (_, i) => i);
   const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
   const inWords = `${WORDS[inRow - 1] ?? inRow} in a row`;
-  const game = {
+  return {
     ...{ ...fields, hasCells: true, rows, columns, maxPlies: rows * columns, lines, cell, at, winner, inWords },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
@@ -160,30 +158,17 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
     text: (position) => position.text,
     read: (text) => {
       const board = readCells(text, rows * columns);
-      return !board || game.whyImpossible(board) ? null : at(board);
+      return board && isReached(board, lines, rests) ? at(board) : null;
     },
-    whyImpossible: (board) => whyImpossible(board, lines, inWords) ?? whyFloating(board, rests),
   };
-  return game;
 }
 
-function whyFloating(board, rests) {
-  const stands = board.every((stone, i) => stone === 0 || rests(board, i));
-  return stands ? null : "a stone has nothing below it";
-}
-
-/** Why no game leads to some cells, in a sentence, or null if no reason is known. */
-export function whyImpossible(cells, lines, inWords = "three in a row") {
-  const [countX, countO] = [1, -1].map((stone) => cells.filter((cell) => cell === stone).length);
-  const ahead = countX - countO;
-  if (ahead !== 0 && ahead !== 1) {
-    return (`${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` + "X has one more");
-  }
-  const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => cells[i] === stone)));
-  if (winsX && winsO) return `both X and O have ${inWords}: a game ends at the first`;
-  if (!(winsX && ahead === 0) && !(winsO && ahead === 1)) return null;
-  const [winner, loser] = winsX ? ["X", "O"] : ["O", "X"];
-  return `${winner} has ${inWords} but ${loser} moved after that: remove one ${loser} from the board`;
+/** Whether the stones could come from a game: their counts, what follows a win, and support. */
+function isReached(board, lines, rests) {
+  const ahead = board.reduce((sum, stone) => sum + stone, 0);
+  const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => board[i] === stone)));
+  if ((ahead !== 0 && ahead !== 1) || (winsX && ahead === 0) || (winsO && ahead === 1)) return false;
+  return board.every((stone, i) => stone === 0 || rests(board, i));
 }
 
 function isFilled(board, [first, ...rest]) {

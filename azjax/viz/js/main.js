@@ -1,16 +1,13 @@
 // Entry points: a page opened from disk, and a notebook widget of anywidget.
 
 import { h, replace } from "./dom.js";
-import { atlas } from "./atlas.js";
-import { encoding } from "./encoding.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
-import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
 /** The components of pages by their names; a page may add some. */
-export const COMPONENTS = { atlas, encoding, explorer, play, proof, training };
+export const COMPONENTS = { explorer, play, proof };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -1,7 +1,7 @@
 // Pictures of positions in any game: boards of stones, or what Python drew for a table.
 
 import { board, boardAspect, boardGroup } from "./board.js";
-import { h, pushButton, svg } from "./dom.js";
+import { fixed, h, pushButton, signed, svg } from "./dom.js";
 
 const WIDEST = 460; // Pixels of a text.
 
@@ -49,6 +49,21 @@ export function drawnPicture(pictures, row, size, more = [], options = {}) {
   const label = options.label ?? pictures.alt(row);
   const attributes = { ...place, class: "az-board", role: options.onMove ? "group" : "img", "aria-label": label };
   return svg("svg", attributes, pictures.parts(row).map(element), more);
+}
+
+/** A bar from −1 to +1 with its number: a value for the player to move. */
+export function valueBar(value, caption) {
+  const from = 50 + 50 * Math.min(value, 0);
+  const style = { "--az-from": `${from}%`, "--az-length": `${50 * Math.abs(value)}%` };
+  const fill = value < 0 ? "var(--az-bad)" : "var(--az-heat)";
+  const label = `${caption}: ${fixed(value, 2)}, from \u22121, lost, to +1, won`;
+  return h(
+    "div.az-value",
+    { "data-value": value },
+    h("p", `${caption}: `, h("strong", signed(value))),
+    h("div.az-bar", { role: "img", "aria-label": label }, h("i", { style: { ...style, "--az-fill": fill } })),
+    h("div.az-scale", { "aria-hidden": "true" }, h("span", "\u22121"), h("span", "0"), h("span", "+1")),
+  );
 }
 
 function cellOptions(game, { board: cells, line }, { heat, labels, marks, dots, last, onMove, ...rest }) {

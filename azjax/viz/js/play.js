@@ -1,8 +1,7 @@
 import { h, percent, pushButton, replace } from "./dom.js";
-import { valueBar } from "./encoding.js";
 import { openGame } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
-import { picture } from "./picture.js";
+import { picture, valueBar } from "./picture.js";
 import { advanceInSlices, Search } from "./search.js";
 import { playerName, sentence } from "./words.js";
 
