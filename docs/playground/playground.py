@@ -2,7 +2,7 @@
 
 The page contains the integers of their networks and their override tables, so it needs neither
 Python nor a network connection. `shipped.js` opens what `pack_shipped` packs, and `proofs.json` has
-the results of exhaustive play. The page about a training, `training.html`, is written next to it.
+the results of exhaustive play.
 """
 
 import base64
@@ -11,17 +11,14 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
+import re
 from collections.abc import Sequence
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree import ElementTree
 
 import numpy as np
 
 import azjax
-from azjax.cli import explain
-from azjax.cli.custom import Typed
-from azjax.drawing import node
 from azjax.networks.quantized import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
@@ -30,18 +27,21 @@ from azjax.viz import networks
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
 from azjax.viz.positions import board_text
-from exhibition import draw_exhibition
 
 FOLDER = pathlib.Path(__file__).parent
 FIRST = "connect_four"  # The player that the page starts with.
 SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
 MOST_BYTES = 4_000_000
-TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-toe.
+ANIMATION = FOLDER.parent / "animation.svg"  # Of a training of tic-tac-toe.
 
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
     "It is a neural network that learned by playing against itself.{} Play against it, see how a "
     "search looks ahead, and {}."
+)
+_LEARNS = (
+    "A training of tic-tac-toe: all 4,520 positions in which the game is not over, iteration by "
+    "iteration."
 )
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
@@ -53,18 +53,18 @@ def write_playground(
 
     Args:
       path: the file, which is replaced if it exists.
-      first: a player of Connect Four, which plays in the picture at the top.
+      first: the player of Connect Four that the introduction describes.
       packed: the players on the page, from `pack_shipped`; `first` comes first.
 
     Raises:
       ValueError: if the page would be larger than 4 MB, or its folder does not exist.
     """
     data = {"players": list(packed)}
+    svg = ElementTree.fromstring(re.sub(' xmlns="[^"]*"', "", ANIMATION.read_text()))
     sections = [
-        Section("", element=draw_exhibition(first, _introduce(first, packed))),
-        Section("Play", kind="playground", data=data),
+        Section("", _introduce(first, packed), kind="playground", data=data),
         Section("Can you beat it?", kind="unbeaten", data=data),
-        Section("How such a player learns", element=_link_training()),
+        Section("How such a player learns", _LEARNS, element=svg),
     ]
     page = write_page(path, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
     size = page.stat().st_size
@@ -85,15 +85,6 @@ def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
         count = len(first.overrides.actions)
         proved += f" In {count:,} positions, it plays a stored move instead of its own."
     return _SENTENCE.format(proved, "follow the proof")
-
-
-def _link_training() -> Element:
-    link = node("a", {"href": TRAINING}, "Follow the training of a tic-tac-toe player")
-    text = (
-        ": all 4,520 positions in which the game is not over, iteration by iteration. You can also "
-        "play against it."
-    )
-    return node("p", {"class": "az-about"}, link, text)
 
 
 def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
@@ -173,16 +164,7 @@ def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
     return {"planes": overrides.planes.T, "actions": overrides.actions}
 
 
-def write_training() -> None:
-    """Trains tic-tac-toe until the player is perfect, and writes the page about this run."""
-    with tempfile.TemporaryDirectory() as folder:
-        run_dir = pathlib.Path(folder, "tic_tac_toe")
-        azjax.train("tic_tac_toe", run_dir, report=False)
-        explain.explain(explain.Options(out=FOLDER / TRAINING, typed=Typed(run_dir)))
-
-
 if __name__ == "__main__":
-    write_training()
     available = pack_available(read_proofs(FOLDER / "proofs.json"))
     page = write_playground(FOLDER / "index.html", azjax.load(FIRST), available)
     print(f"{page}: {page.stat().st_size:,} bytes")

@@ -100,8 +100,6 @@ def test_the_playground_of_the_guide_has_the_players_and_the_current_program():
     text = path.read_text()
     assert page.script(playground.FOLDER / "main.js") in text
     assert page.style(playground.FOLDER / "playground.css") in text
-    text = (playground.FOLDER / playground.TRAINING).read_text()
-    assert page.script() in text and page.style() in text
 
 
 def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, monkeypatch):
@@ -124,7 +122,6 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
         assert_refused((read(given), sentence))
     assert read(right | {"lost": 0})()
     monkeypatch.setattr(playground, "MOST_BYTES", 1000)
-    monkeypatch.setattr(playground, "draw_exhibition", lambda player, sentence: page.node("p"))
     path = tmp_path / "page.html"
     write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))

@@ -106,12 +106,13 @@ def test_pages_work_in_firefox(firefox, exported, visits):
     assert firefox.errors == []
 
 
-@pytest.mark.parametrize("name", ["training.html", "index.html"])
+@pytest.mark.parametrize("name", ["explain", "playground"])
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_pages_are_legible_and_accessible(browser, barriers, name, width, scheme):
+def test_pages_are_legible_and_accessible(browser, barriers, exported, name, width, scheme):
     """A page about a training, and the playground, in both themes."""
-    with opened(browser, PLAYGROUND / name, width, color_scheme=scheme) as page:
-        if name == "training.html":
+    path = exported if name == "explain" else PLAYGROUND / "index.html"
+    with opened(browser, path, width, color_scheme=scheme) as page:
+        if name == "explain":
             press(component(page, "play"), "thoughts")
             press(component(page, "play"), "truth")
         else:
@@ -119,7 +120,7 @@ def test_pages_are_legible_and_accessible(browser, barriers, name, width, scheme
             page.wait_for_selector("[data-button=choose-3]")
             press(page, "watch")
             page.wait_for_function("!document.querySelector('[data-kind=explorer]').ariaBusy")
-        check_fits(page, width, least=43.9 if name == "training.html" else 24)
+        check_fits(page, width, least=43.9 if name == "explain" else 24)
         assert barriers(page) == []
 
 
