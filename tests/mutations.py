@@ -6,7 +6,7 @@
 Each mistake replaces a text in one file of a copy of the tree; at least one of its tests must fail.
 The files in `tests/mistakes` list them, as in this example:
 
-    # azjax/search/tree.py
+    # azjax/search/algorithm.py
 
     search: an action is legal if its logit is not low
     @ tests/compiled/test_search.py::test_no_evaluator_makes_a_search_play_an_illegal_action

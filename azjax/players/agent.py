@@ -14,8 +14,8 @@ from azjax.games.base import Game, State, check_batch, choose, legal_action_at
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
 from azjax.search import Algorithm, SearchResult, make_resumable, make_search
+from azjax.search.algorithm import mask_logits
 from azjax.search.evaluators import Evaluator, checked, is_deterministic
-from azjax.search.tree import mask_logits
 
 _PROBE = 32  # Simulations that measure the speed of a new batch size.
 _SHARE = 1 / 16  # Share of the remaining time between two readings of the clock.

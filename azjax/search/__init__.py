@@ -8,13 +8,17 @@ is in `simulate.py`; unlike the loop of `mctx.search`, it does not search below 
 """
 
 from azjax.search.algorithm import (
+    NEVER,
+    ROOT,
     Algorithm,
     Engine,
     Roots,
     SearchResult,
     Selection,
+    Tree,
     check_algorithm,
     draw_by_visits,
+    legal_actions,
     make_result,
     split_each,
     visit_shares,
@@ -23,7 +27,6 @@ from azjax.search.evaluators import network_evaluator, rollout_evaluator, unifor
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT, with_dirichlet
-from azjax.search.tree import NEVER, ROOT, Tree, legal_actions
 from azjax.search.uct import UCT
 from azjax.search.with_mctx import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
 

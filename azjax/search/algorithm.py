@@ -1,4 +1,4 @@
-"""The interface of search algorithms: `Algorithm`, `Roots`, `Selection` and `SearchResult`."""
+"""The interface of search algorithms: trees, `Algorithm`, `Roots`, `Selection`, `SearchResult`."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
@@ -8,9 +8,46 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import State, describe
-from azjax.search.tree import ROOT, Tree
 
 Engine = Literal["azjax", "mctx"]
+ROOT = 0
+UNVISITED = -1
+NO_PARENT = -1
+NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
+_LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
+
+
+class Tree(Protocol):
+    """`B` search trees of mctx with `N` nodes; node 0 is the root.
+
+    Functions for one tree get no axis `B`.
+    """
+
+    node_visits: jax.Array  # `int32 [B, N]`; 0 for a node that does not exist yet.
+    raw_values: jax.Array  # `float32 [B, N]`, the evaluator's values.
+    node_values: jax.Array  # `float32 [B, N]`, means over the visits, for the player to move there.
+    # `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
+    parents: jax.Array
+    action_from_parent: jax.Array  # `int32 [B, N]`; -1 where there is no parent.
+    children_index: jax.Array  # `int32 [B, N, A]`, the node after each action; -1 where unvisited.
+    children_prior_logits: jax.Array  # `float32 [B, N, A]`; `NEVER` exactly where illegal.
+    children_visits: jax.Array  # `int32 [B, N, A]`.
+    children_rewards: jax.Array  # `float32 [B, N, A]`, to the player to move.
+    children_discounts: jax.Array  # `float32 [B, N, A]`, see `games.base.Step`.
+    # `float32 [B, N, A]`, `node_values` of the node after each action, for the player to move in
+    # that node.
+    children_values: jax.Array
+    embeddings: Any  # The states, leaves `[B, N, ...]`.
+    root_invalid_actions: jax.Array  # `bool [B, A]`, True = not allowed.
+    extra_data: Any  # `Selection.extra`, leaves `[B, ...]`.
+
+    def replace(self, **changes: Any) -> "Tree":
+        """Returns the tree with some fields replaced."""
+        ...
+
+    def qvalues(self, indices: Any) -> jax.Array:
+        """Returns `reward + discount * value` of each action in node `indices` of each tree."""
+        ...
 
 
 class Algorithm(Protocol):
@@ -88,7 +125,7 @@ class Expansion(NamedTuple):
     states: State  # `[B, ...]`.
     reward: jax.Array  # `float32 [B]`, of the move that led there, to the player who made it.
     discount: jax.Array  # `float32 [B]`, see `games.base.Step`.
-    logits: jax.Array  # `float32 [B, A]`; `tree.NEVER` where illegal.
+    logits: jax.Array  # `float32 [B, A]`; `NEVER` where illegal.
     value: jax.Array  # `float32 [B]`, for the player to move; 0 where the game is over.
 
 
@@ -97,7 +134,7 @@ class Roots(NamedTuple):
 
     states: State  # `[B, ...]`.
     legal: jax.Array  # `bool [B, A]`.
-    # `float32 [B, A]`, the evaluator's; finite or NaN where legal, `tree.NEVER` where illegal.
+    # `float32 [B, A]`, the evaluator's; finite or NaN where legal, `NEVER` where illegal.
     logits: jax.Array
     # `float32 [B]`, the evaluator's, for the player to move; 0 where the game is over.
     value: jax.Array
@@ -163,6 +200,21 @@ class SearchResult(NamedTuple):
         total = jnp.sum(weights, axis=-1)
         mean = jnp.sum(weights * self.q_values, axis=-1) / jnp.where(total > 0, total, 1.0)
         return jnp.where(total > 0, mean, self.value)
+
+
+def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
+    """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
+
+    Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf gives a prior of
+    zero, but does not make a legal action illegal. NaN is kept.
+    """
+    clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
+    return jnp.where(legal, clipped, NEVER)
+
+
+def legal_actions(tree: Tree, node: jax.Array) -> jax.Array:
+    """Returns `bool [A]`, the legal actions in one node of one tree; none in a finished game."""
+    return tree.children_prior_logits[node] != NEVER
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:

@@ -10,8 +10,17 @@ import mctx
 
 from azjax._promotion import mixing
 from azjax._settings import NonNegative, Positive, Simulations, check
-from azjax.search.algorithm import Engine, Roots, Selection, make_result
-from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
+from azjax.search.algorithm import (
+    ROOT,
+    UNVISITED,
+    Engine,
+    Roots,
+    Selection,
+    Tree,
+    legal_actions,
+    make_result,
+    mask_logits,
+)
 
 
 @dataclasses.dataclass(frozen=True)

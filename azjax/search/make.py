@@ -4,8 +4,8 @@ A search of `B` positions; every line works on all trees of the batch:
 
     logits, value = evaluate(roots)                  # evaluators.py: one call of the network
     selection = algorithm.select(roots)              # puct.py, gumbel.py, uct.py
-    tree = new_tree(selection.logits, value, roots)  # tree.py: only the roots
-    for i in range(num_simulations):                 # simulate.py:
+    tree = init(roots, selection)                    # simulate.py: only the roots
+    for i in range(num_simulations):
         node, action = select(selection, tree)       #   down to an unvisited action
         child = expand(node, action)                 #   play it, evaluate the position
         tree = backup(tree, child)                   #   add its value to all nodes above
@@ -28,12 +28,12 @@ from azjax.search.algorithm import (
     Roots,
     SearchResult,
     Selection,
+    Tree,
     check_algorithm,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.simulate import evaluate_states, expand, expand_in_tree, simulate
-from azjax.search.tree import Tree, mask_logits, new_tree
+from azjax.search.simulate import evaluate_states, expand, init, simulate
 from azjax.search.with_mctx import search_by_mctx
 
 Search = Callable[..., SearchResult]
@@ -90,27 +90,10 @@ def make_search(
         if isinstance(selection, SearchResult):
             return selection
         tree = init(roots, selection, count)
-        tree = jax.lax.fori_loop(0, count, functools.partial(step, roots, selection), tree)
+        tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
         return selection.finish(tree)
 
     return search
-
-
-def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
-    """Makes trees that contain only the roots, with room for some simulations."""
-    return new_tree(
-        logits=mask_logits(roots.legal, selection.logits),
-        value=roots.value,
-        states=roots.states,
-        legal=roots.legal,
-        num_nodes=num_simulations + 1,
-        extra=selection.extra,
-    )
-
-
-def step(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
-    """Adds simulation number `i` to every tree."""
-    return simulate(selection, functools.partial(expand_in_tree, roots, selection, i), tree, i)
 
 
 class Resumable(NamedTuple):
@@ -154,7 +137,7 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator | Funct
     def add(params, keys, states, budget, tree, done, count):
         roots, selection = begin(params, keys, states, budget)
         tree = tree.replace(extra_data=selection.extra)  # It depends on the budget.
-        one = functools.partial(step, roots, selection)
+        one = functools.partial(simulate, roots, selection)
         return jax.lax.fori_loop(done, done + count, one, tree)
 
     return Resumable(

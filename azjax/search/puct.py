@@ -9,15 +9,18 @@ import jax.numpy as jnp
 
 from azjax._settings import Fraction, NonNegative, Range, Simulations, check
 from azjax.search.algorithm import (
+    ROOT,
     Engine,
     Roots,
     Selection,
+    Tree,
     draw_by_visits,
+    legal_actions,
     make_result,
+    mask_logits,
     split_each,
     visit_shares,
 )
-from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One simulation in a batch of trees: select, expand, back up.
+"""The loop of a search: each simulation selects, expands and backs up, in all trees of a batch.
 
 The trees and the results equal those of the engine `mctx`, which runs `mctx.search` and removes the
 nodes below finished games. The vmapped loop of mctx copies a tree at every step; here one loop
@@ -7,32 +7,28 @@ than the longest game.
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
+import mctx
 
 from azjax.games.base import Game, State, play
-from azjax.search.algorithm import Expansion, Roots, Selection, split_each
-from azjax.search.evaluators import Evaluator
-from azjax.search.tree import (
+from azjax.search.algorithm import (
     NEVER,
     NO_PARENT,
     ROOT,
     UNVISITED,
+    Expansion,
+    Roots,
+    Selection,
     Tree,
     legal_actions,
     mask_logits,
+    split_each,
 )
-
-
-class _Edge(NamedTuple):
-    """An action in one node of each tree."""
-
-    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
-    node: jax.Array  # int32 [B]
-    action: jax.Array  # int32 [B], chosen there.
+from azjax.search.evaluators import Evaluator
 
 
 def evaluate_states(
@@ -40,7 +36,7 @@ def evaluate_states(
 ) -> tuple[jax.Array, jax.Array]:
     """Returns logits `float32 [B, A]` and values `float32 [B]` of states `[B, ...]`.
 
-    Logits are `tree.NEVER` where illegal, and values are 0 where the game is over.
+    Logits are `NEVER` where illegal, and values are 0 where the game is over.
     """
     logits, value, *_ = evaluate(params, keys, states)
     legal = jax.vmap(game.legal_actions)(states)
@@ -75,25 +71,47 @@ def expand_in_tree(
     return expansion._replace(logits=mask_logits(expansion.logits != NEVER, logits))
 
 
-def simulate(
-    selection: Selection,
-    expand: Callable[[jax.Array, State], Expansion],
-    tree: Tree,
-    simulation: jax.Array,
-) -> Tree:
-    """Adds one simulation to every tree `[B, ...]`.
+def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Makes trees with room for `num_simulations` that contain only their roots, visited once."""
+    logits, value = mask_logits(roots.legal, selection.logits), roots.value
+    size, num_actions = logits.shape
+    chex.assert_tree_shape_prefix((value, roots.states, selection.extra), (size,))
+    node = size, num_simulations + 1
+    edge = *node, num_actions
 
-    `expand(actions [B], states [B, ...])` plays and evaluates. `simulation` is the number of
-    earlier simulations; a new node gets the next number.
-    """
+    def with_root(root):
+        leaf = jnp.zeros((*node, *root.shape[1:]), root.dtype)
+        return leaf.at[:, ROOT].set(root)
+
+    make: Any = mctx.Tree
+    return make(
+        node_visits=with_root(jnp.ones(size, jnp.int32)),
+        raw_values=with_root(value),
+        node_values=with_root(value),
+        parents=jnp.full(node, NO_PARENT, jnp.int32),
+        action_from_parent=jnp.full(node, -1, jnp.int32),
+        children_index=jnp.full(edge, UNVISITED, jnp.int32),
+        children_prior_logits=with_root(logits),
+        children_visits=jnp.zeros(edge, jnp.int32),
+        children_rewards=jnp.zeros(edge, value.dtype),
+        children_discounts=jnp.zeros(edge, value.dtype),
+        children_values=jnp.zeros(edge, value.dtype),
+        embeddings=jax.tree.map(with_root, roots.states),
+        root_invalid_actions=~roots.legal,
+        extra_data=selection.extra,
+    )
+
+
+def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
+    """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
     edge = _select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
-    expansion = expand(edge.action, states)
+    expansion = expand_in_tree(roots, selection, i, edge.action, states)
     # The node after each edge may be a finished game that an earlier simulation reached.
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
-    child = jnp.where(child == UNVISITED, simulation + 1, child)
+    child = jnp.where(child == UNVISITED, i + 1, child)
     at_child = batch, child
     tree = tree.replace(
         children_index=tree.children_index.at[at_edge].set(child),
@@ -110,6 +128,14 @@ def simulate(
         ),
     )
     return _backup(tree, child, expansion.value, edge.depth + 1)
+
+
+class _Edge(NamedTuple):
+    """An action in one node of each tree."""
+
+    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
+    node: jax.Array  # int32 [B]
+    action: jax.Array  # int32 [B], chosen there.
 
 
 def _select(selection: Selection, tree: Tree) -> _Edge:

@@ -10,15 +10,17 @@ import jax.numpy as jnp
 
 from azjax._settings import NonNegative, Simulations, check
 from azjax.search.algorithm import (
+    ROOT,
     Engine,
     Roots,
     Selection,
+    Tree,
     draw_by_visits,
+    legal_actions,
     make_result,
     split_each,
     visit_shares,
 )
-from azjax.search.tree import ROOT, Tree, legal_actions
 
 
 @dataclasses.dataclass(frozen=True)

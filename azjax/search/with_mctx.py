@@ -21,16 +21,19 @@ from azjax._promotion import mixing
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import (
+    NEVER,
+    ROOT,
     Algorithm,
     Expansion,
     Roots,
     SearchResult,
+    Tree,
     make_result,
+    mask_logits,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.simulate import evaluate_states, expand, expand_in_tree
-from azjax.search.tree import NEVER, ROOT, Tree, mask_logits
 
 # The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
 _NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")

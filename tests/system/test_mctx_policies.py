@@ -13,8 +13,8 @@ import pytest
 
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import PUCT, Gumbel, from_mctx, make_search, mctx_fns
+from azjax.search.algorithm import ROOT
 from azjax.search.evaluators import uniform_evaluator
-from azjax.search.tree import ROOT
 from tables import bench
 
 POLICIES = {"muzero": mctx.muzero_policy, "gumbel": mctx.gumbel_muzero_policy}
