@@ -11,7 +11,7 @@ from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
 from azjax.runs.loading import read_config
 from azjax.runs.player import Player
-from azjax.viz import animation, page, report, summary
+from azjax.viz import animation, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
 
 _MOST_NETWORKS = 8
@@ -47,11 +47,11 @@ def _write(
     is_run = player.name is None
     picture = _draw_run(run_dir, player) if is_run and player.game.enumerable else None
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
-    about = summary.summarize_run(run_dir, player, picture) if is_run else None
+    about = report.summarize_run(run_dir, player, picture) if is_run else None
     sections = [
-        summary.introduce(is_live(player.game)),
+        report.introduce(is_live(player.game)),
         *sections,
-        about or summary.summarize_shipped(player),
+        about or report.summarize_shipped(player),
     ]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
     return page.write_page(out, title, sections)

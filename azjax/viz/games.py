@@ -21,21 +21,14 @@ _BATCH = 4  # Positions searched together. A single shape needs a single compila
 
 
 class Move(NamedTuple):
-    """One move of a game, from the perspective of the player who makes it.
+    """One move of a game."""
 
-    Attributes:
-      state: the position before the move, one state of NumPy arrays.
-      action: the move.
-      probabilities: `float32 [A]`, the search's policy, which is the network's target.
-      value: the search's Q of the move, in [-1, 1].
-      outcome: the result of the game for the player who moves here: 1 won, 0 drawn, -1 lost.
-    """
-
-    state: State
+    state: State  # Before the move, one state of NumPy arrays.
+    player: int  # Who moves, 0 or 1.
     action: int
-    probabilities: np.ndarray
-    value: float
-    outcome: int
+    probabilities: np.ndarray  # `float32 [A]`, the search's policy, which is the network's target.
+    value: float  # The search's Q of the move for its player, in [-1, 1].
+    reward: int  # To its player.
 
 
 @functools.lru_cache(maxsize=8)
@@ -68,88 +61,54 @@ def analyze(player: Player, states: State) -> SearchResult:
 
 
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
-    """Plays games from the starting position with the noise and temperature of training.
-
-    Args:
-      player: plays both sides.
-      key: for the noise.
-      num_games: number of games; they are searched as one batch.
-
-    Returns:
-      The moves of each game.
-    """
+    """Plays games of a player against itself, with the noise and the temperature of training."""
     if num_games < 1:
         raise ValueError(f"num_games is {num_games}: use 1 or more")
     game, settings = player.game, player.parts.selfplay
     search = functools.partial(_make_search(player.parts), player.params)
     batch = max(num_games, _BATCH)
-    states, games = jax.device_get(init_batch(game, batch)), [[] for _ in range(batch)]
-    live = np.arange(batch) < num_games
+    states, games = jax.device_get(init_batch(game, batch)), [[] for _ in range(num_games)]
+    live = np.ones(batch, bool)
     for ply in range(game.max_plies):
         temperature = settings.temperature if ply < settings.temperature_plies else 0.0
         temperatures = np.full(batch, temperature, np.float32)
         searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
         result, step, over = jax.device_get(searched)
         players = np.asarray(jax.vmap(game.player)(states))
-        for i in np.flatnonzero(live):
+        for i in np.flatnonzero(live[:num_games]):
             state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
             value, reward = float(result.q_values[i, action]), int(step.reward[i])
-            move = Move(state, action, result.action_weights[i], value, outcome=reward)
-            games[i].append((int(players[i]), move))
+            weights = result.action_weights[i]
+            games[i].append(Move(state, int(players[i]), action, weights, value, reward))
         states, live = step.state, live & ~over
-        if not live.any():
-            return [finish_game(moves) for moves in games[:num_games]]
+        if not live[:num_games].any():
+            return games
     raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
-
-
-def finish_game(moves: Sequence[tuple[int, Move]]) -> list[Move]:
-    """Turns the rewards of a complete game into outcomes.
-
-    Args:
-      moves: the player to move, and the move; its `outcome` is the mover's reward.
-
-    Returns:
-      The moves, each with the sum of all rewards from there on, from its mover's perspective.
-    """
-    finished, totals = [], [0, 0]
-    for player, move in reversed(moves):
-        totals[player] += move.outcome
-        totals[1 - player] -= move.outcome
-        finished.append(move._replace(outcome=totals[player]))
-    return finished[::-1]
 
 
 def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
     """Shows games as wrapping rows of pictures, one game open at a time, initially the first.
 
-    The caption of a position has the move played, the search's probability for it, and its value.
+    A position is shaded by the search's policy. Its caption has the move played, the search's
+    probability for it, and its value.
     """
-    strips = []
+    size, strips = 84 if math.prod(game.board_shape) <= 9 else 140, []
     for number, moves in enumerate(games, start=1):
-        figures = []
-        for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
-            share, value = move.probabilities[move.action], signed(move.value)
+        figures, last = [], None
+        for ply, move in enumerate(moves, start=1):
+            heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
+            picture = draw_state(game, move.state, size, values=heat, last=last).element
+            share, last = move.probabilities[move.action], move.action
             name = name_actions(game, move.state)[move.action]
-            caption = node("figcaption", None, f"{ply}: {name} ({share:.0%}), {value}")
-            figures.append(node("figure", None, picture, caption))
+            text = f"{ply}: {name} ({share:.0%}), {signed(move.value)}"
+            figures.append(node("figure", None, picture, node("figcaption", None, text)))
         summary = node("summary", None, f"Game {number}: {_result(moves)}")
         strips.append(node("details", {"name": "game"}, summary, node("div", None, *figures)))
     strips[0].set("open", "open")
     return node("div", {"class": "az-strips"}, *strips)
 
 
-def _pictures(game: Game, moves: Sequence[Move]) -> list[Element]:
-    """Draws the position before each move, shaded by the search's policy."""
-    size, pictures, last = 84 if math.prod(game.board_shape) <= 9 else 140, [], None
-    for move in moves:
-        heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
-        pictures.append(draw_state(game, move.state, size, values=heat, last=last).element)
-        last = move.action
-    return pictures
-
-
 def _result(moves: Sequence[Move]) -> str:
-    """Describes the result of a game, from the outcome of its first mover."""
-    outcome = moves[0].outcome if moves else 0
+    outcome = sum(move.reward * (1, -1)[move.player] for move in moves)
     words = {1: "the first player wins", -1: "the second player wins", 0: "drawn"}
     return f"{words[outcome]} after {len(moves)} moves"

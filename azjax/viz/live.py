@@ -98,8 +98,8 @@ def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
     if not player.game.is_small:
         return networks.pack_weights(player, width)
     solution = solve(player.game)
-    answers = networks.make_answers(solution, *player.evaluate(solution.decision_states))
-    return networks.pack_answers(player.iteration, answers)
+    outputs = player.evaluate(solution.decision_states)
+    return networks.pack_answers(player.iteration, solution, *outputs)
 
 
 def is_live(game: Game) -> bool:

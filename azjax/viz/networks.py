@@ -6,7 +6,7 @@ games, as its weights. In float32 a page then computes the same searches as Pyth
 
 import base64
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,27 +18,13 @@ from azjax.runs.player import Player
 from azjax.viz.page import pack
 
 
-class Answers(NamedTuple):
-    """The outputs of a network in the `D` positions of a game that have a decision.
+def pack_answers(iteration: int, solution: Solution, logits: Any, values: Any) -> dict[str, Any]:
+    """Packs a network's outputs, for `openNetworks` in `js/network.js`.
 
-    Attributes:
-      logits: `float32 [M]`, those of the `M` legal actions, position by position.
-      values: `float32 [D]`, for the player to move.
+    They are `logits [D, A]` and `values [D]`, in the `D` positions that have a decision.
     """
-
-    logits: np.ndarray
-    values: np.ndarray
-
-
-def make_answers(solution: Solution, logits: Any, values: Any) -> Answers:
-    """Selects the legal entries of `logits [D, A]`; `values` are `[D]`."""
     legal = solution.legal[solution.decisions]
-    return Answers(np.asarray(logits, np.float32)[legal], np.asarray(values, np.float32))
-
-
-def pack_answers(iteration: int, answers: Answers) -> dict[str, Any]:
-    """Packs the outputs of a network, for `openNetworks` in `js/network.js`."""
-    packed = {name: pack(field, "<f4") for name, field in answers._asdict().items()}
+    packed = {"logits": pack(np.asarray(logits)[legal], "<f4"), "values": pack(values, "<f4")}
     return {"iteration": iteration, "kind": "answers"} | packed
 
 

@@ -1,5 +1,6 @@
 """Pictures of search trees."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -135,46 +136,19 @@ def _look(**colors: str) -> dict[str, str]:
 
 
 def tidy(children: Mapping[int, Sequence[int]], root: int = 0) -> dict[int, float]:
-    """Places a tree so that siblings are at least 1 apart and parents above their middle.
+    """Returns the horizontal place of every node: leaves are 1 apart, parents above their middle.
 
-    Subtrees move together until their outlines touch (Reingold and Tilford 1981, "Tidier Drawings
-    of Trees").
-
-    Args:
-      children: the children of each inner node, from left to right.
-      root: the root.
-
-    Returns:
-      The horizontal place of every node from `root` down; the leftmost is at 0.
+    `children` has those of each inner node, from left to right.
     """
-    offsets: dict[int, float] = {}  # Of nodes, relative to their parents.
-    _outline(children, root, offsets)
-    places, stack = {root: 0.0}, [root]
-    while stack:
-        parent = stack.pop()
-        for child in children.get(parent, ()):
-            places[child] = places[parent] + offsets[child]
-            stack.append(child)
-    leftmost = min(places.values())
-    return {i: place - leftmost for i, place in places.items()}
+    places, leaves = {}, itertools.count()
 
+    def place(node: int) -> float:
+        below = [place(child) for child in children.get(node, ())]
+        places[node] = (below[0] + below[-1]) / 2 if below else float(next(leaves))
+        return places[node]
 
-def _outline(children, parent, offsets) -> list[tuple[float, float]]:
-    """Places the nodes below a node; returns its outline, (left, right) of every level."""
-    merged: list[tuple[float, float]] = []
-    places = []
-    for child in children.get(parent, ()):
-        outline = _outline(children, child, offsets)
-        overlap = [*zip(merged, outline, strict=False)]  # Down to the common depth.
-        place = max((right + 1 - left for (_, right), (left, _) in overlap), default=0.0)
-        places.append(place)
-        both = [(left, right + place) for (left, _), (_, right) in overlap]
-        rest = [(left + place, right + place) for left, right in outline[len(both) :]]
-        merged = both + merged[len(both) :] + rest
-    middle = (places[0] + places[-1]) / 2 if places else 0.0
-    for child, place in zip(children.get(parent, ()), places, strict=True):
-        offsets[child] = place - middle
-    return [(0.0, 0.0), *((left - middle, right - middle) for left, right in merged)]
+    place(root)
+    return places
 
 
 def depths_of(parents: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ def solved(request):
     solution, rng = solve(game), np.random.default_rng(0)
     logits = rng.normal(size=(len(solution.decisions), game.num_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(logits)).astype(np.float32)
-    packed = networks.pack_answers(4, networks.make_answers(solution, logits, values))
+    packed = networks.pack_answers(4, solution, logits, values)
     found = evaluate(READ, live_data(game, PUCT(num_simulations=200), [packed]))
     return game, solution, (logits, values), found
 

@@ -4,22 +4,17 @@ import dataclasses
 import json
 
 import jax.numpy as jnp
-import pytest
 
 import playground
-from azjax import games, runs
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.runs.player import Player
+from azjax import games
 from azjax.runs.pretrained import names
 from azjax.search import PUCT, UCT, Gumbel
-from azjax.viz import page, summary
+from azjax.viz import page
 from azjax.viz.live import live_data, quiet
 from azjax.viz.widgets import Explorer
 from nim import NIM
 from refusals import assert_refused
 
-CONFIG = presets.smoke(presets.get("default"))
 FOUR = games.make("connect_four")
 
 
@@ -126,53 +121,3 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
     write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))
     assert not path.exists()
-
-
-# The description of a run.
-
-
-@pytest.fixture
-def run(tmp_path):
-    """The directory of a run and its player, without a checkpoint."""
-    runs.create_run(tmp_path / "run", CONFIG)
-    return tmp_path / "run", Player(make_parts(CONFIG), None, iteration=2)
-
-
-def sentence(run):
-    return summary.summarize_run(*run).element.findtext("p")
-
-
-def test_a_page_describes_its_run(run):
-    lines = [{"iteration": i, "seconds": 1.0, "games": 500} for i in (1, 2, 3)]
-    (run[0] / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    count = summary.count_parameters(run[1].parts.network)
-    text = sentence(run)
-    for part in (
-        "learned tic-tac-toe",
-        "2 iterations with 1,000 games and 128 moves in total",  # Not those after the checkpoint.
-        f"by Gumbel search with {CONFIG.search.num_simulations} simulations",
-        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
-        "Nothing was proved about this player.",
-    ):
-        assert part in text, part
-
-
-def test_a_page_gives_the_verdict_of_the_certificate(run):
-    numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
-    content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
-    content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
-    content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
-    path, unproved = run[0] / "certificate.json", "Nothing was proved about this iteration."
-    for changed, text in [
-        ({}, "Unbeatable: no losing line as first or second player."),
-        ({"perfect": True}, "Perfect: every move keeps the outcome, in every reachable position."),
-        ({"unbeatable": False}, "Not proved: this player can be beaten."),
-        ({"iterations": 1}, unproved),
-        ({"seed": 1}, unproved),
-        ({"game": "connect_four"}, unproved),
-    ]:
-        path.write_text(json.dumps(content | changed))
-        assert sentence(run).endswith(f"encoding. {text} The run directory is run.")
-    path.write_text('{"game": "tic_tac_toe"}')
-    damaged = "certificate.json is damaged: delete it, or make it again"
-    assert_refused((lambda: sentence(run), damaged))

@@ -1,42 +1,17 @@
-"""The parts of a report that compute nothing: curves, the certificate and games."""
+"""The parts of a report that compute nothing: curves, and the description of a run."""
 
 import json
 
-import numpy as np
+import pytest
 
+from azjax import runs
 from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
 from azjax.viz import report
-from azjax.viz.games import Move, finish_game
 from refusals import assert_refused
 
 CONFIG = presets.smoke(presets.get("default"))
-WIN_OF_X = [0, 3, 1, 4, 2]
-WIN_OF_O = [0, 3, 1, 4, 8, 5]
-DRAW = [0, 1, 2, 4, 3, 5, 7, 6, 8]
-
-
-def replay(game, actions):
-    """Plays a game by hand; returns its moves with outcomes computed from the rewards."""
-    state, moves = game.init(), []
-    for action in actions:
-        after, reward = game.step(state, action)
-        move = Move(state, action, np.full(9, 1 / 9, np.float32), 0.25, int(reward))
-        moves.append((int(game.player(state)), move))
-        state = after
-    assert bool(game.is_over(state))
-    return finish_game(moves)
-
-
-def test_outcomes_are_for_the_player_who_moves(tic_tac_toe):
-    for actions, outcomes in [
-        (WIN_OF_X, [1, -1, 1, -1, 1]),
-        (WIN_OF_O, [-1, 1, -1, 1, -1, 1]),
-        (DRAW, [0] * 9),
-    ]:
-        assert [move.outcome for move in replay(tic_tac_toe, actions)] == outcomes
-    moves = [(0, 0), (0, 0), (1, 0), (0, -1)]  # Who moves, and the reward.
-    games = finish_game([(player, Move(None, 0, np.ones(1), 0.0, r)) for player, r in moves])
-    assert [move.outcome for move in games] == [-1, -1, 1, -1]
 
 
 def charts(section):
@@ -98,17 +73,51 @@ def certificate(**changed):
     return content | changed
 
 
-def test_the_certificate_of_another_run_is_refused(tmp_path):
-    path = tmp_path / "certificate.json"
-    assert report._certificate(path, "tic_tac_toe", CONFIG) == []
-    path.write_text(json.dumps(certificate()))
-    (section,) = report._certificate(path, "tic_tac_toe", CONFIG)
-    assert section.title == "Unbeatable: no losing line as first or second player"
+@pytest.fixture
+def run(tmp_path):
+    """The directory of a run and its player, without a checkpoint."""
+    runs.create_run(tmp_path / "run", CONFIG)
+    return tmp_path / "run", Player(make_parts(CONFIG), None, iteration=2)
+
+
+def sentence(run):
+    return report.summarize_run(*run).element.findtext("p")
+
+
+def test_a_page_describes_its_run(run):
+    lines = [{"iteration": i, "seconds": 1.0, "games": 500} for i in (1, 2, 3)]
+    (run[0] / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    count = report.count_parameters(run[1].parts.network)
+    text = sentence(run)
+    for part in (
+        "learned tic-tac-toe",
+        "2 iterations with 1,000 games and 128 moves in total",  # Not those after the checkpoint.
+        f"by Gumbel search with {CONFIG.search.num_simulations} simulations",
+        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
+        "Nothing was proved about this player.",
+    ):
+        assert part in text, part
+
+
+def test_pages_give_the_verdict_of_the_run_s_certificate(run):
+    path, unproved = run[0] / "certificate.json", "Nothing was proved about this iteration"
+    given = path, "tic_tac_toe", CONFIG
+    assert report._certificate(*given) == []
+    for changed, text in [
+        ({}, "Unbeatable: no losing line as first or second player"),
+        ({"perfect": True}, "Perfect: every move keeps the outcome, in every reachable position"),
+        ({"unbeatable": False}, "Not proved: this player can be beaten"),
+        ({"iterations": 1}, unproved),
+    ]:
+        path.write_text(json.dumps(certificate(**changed)))
+        assert sentence(run).endswith(f"encoding. {text}. The run directory is run.")
+        (section,) = report._certificate(*given)
+        assert text in (section.title, unproved)
     for content in (certificate(seed=1), certificate(game="nim"), {"game": "tic_tac_toe"}, []):
         path.write_text(json.dumps(content))
         assert_refused(
             (
-                lambda: report._certificate(path, "tic_tac_toe", CONFIG),
+                lambda: report._certificate(*given),
                 f"{path} is damaged, or of another run: delete it, or make it again",
             )
         )
