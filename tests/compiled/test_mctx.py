@@ -9,9 +9,8 @@ import pytest
 
 from azjax.games.base import play
 from azjax.search import NEVER, Gumbel, MctxMuZero, mctx_fns, rollout_evaluator
-from engines import assert_equal, compare
 from guard import sharing
-from tables import BATCH, bench, repeat, run
+from tables import BATCH, assert_equal, bench, compare, repeat, run
 
 OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
 

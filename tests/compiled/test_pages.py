@@ -20,6 +20,7 @@ from azjax.viz import networks
 from azjax.viz.live import live_data, solve
 from azjax.viz.positions import true_values
 from javascript import evaluate
+from refusals import assert_refused
 
 # Games that are solved.
 
@@ -183,6 +184,22 @@ def test_the_page_computes_the_outputs_of_networks(kind):
     np.testing.assert_allclose(exact, expected, atol=1e-5 * np.abs(expected).max())
     np.testing.assert_allclose(rounded, expected, atol=1e-3 * np.abs(expected).max())
     assert not np.array_equal(rounded, exact)
+
+
+def test_weights_are_rounded_to_the_nearest_or_refused():
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=999).astype(np.float32)
+    for width, error in ((4, 0), (3, 2**-16), (2, 2**-8)):
+        packed = np.frombuffer(base64.b64decode(networks._pack_floats(weights, width)), "u1")
+        wide = np.zeros((999, 4), "u1")
+        wide[:, 4 - width :] = packed.reshape(999, width)
+        far = abs(wide.view("<f4")[:, 0] / weights - 1)
+        assert error / 2 <= far.max() <= error
+    parts = make_parts(Config(network=KINDS["mlp"]))
+    custom = parts._replace(network=parts.network._replace(plain=None))
+    assert_refused(
+        (lambda: networks.pack_weights(Player(custom, {})), "cannot compute this network: use an")
+    )
 
 
 # Players of the playground.

@@ -1,4 +1,4 @@
-"""PUCT against a reference implementation, and properties of all searches."""
+"""Searches against reference implementations in plain Python, and properties of all of them."""
 
 import functools
 
@@ -6,16 +6,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
-from azjax.search import PUCT, UCT, Gumbel, make_resumable
+from azjax.games.base import init_batch
+from azjax.search import PUCT, UCT, Gumbel, make_resumable, rollout_evaluator
+from azjax.search.gumbel import considered_visits
+from azjax.search.uct import random_order, uct_action
 from guard import sharing
-from reference import puct
-from tables import BATCH, FAULTS, Faulty, bench, pile_states, repeat, run, textbook
+from reference import gumbel, minimax, misere_pile, puct, tic_tac_toe
+from tables import (
+    AS_IN_TRAINING,
+    BATCH,
+    FAULTS,
+    Faulty,
+    bench,
+    pile_states,
+    repeat,
+    run,
+    textbook,
+)
 
 CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
 EACH = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 BOTH = pytest.mark.parametrize("config", [PUCT(), Gumbel()], ids=["puct", "gumbel"])
 CLEAR = 1e-5  # Choices with a smaller margin may differ in float32.
+HALVINGS = {  # Settings of Gumbel, and whether there is noise.
+    "few": ({"num_simulations": 20, "max_considered_actions": 3, "gumbel_scale": 3.0}, True),
+    "scales": ({"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5}, True),
+    "values": ({"value_scale": 1.0}, False),
+}
+RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
+ROLLOUTS = 2000
 
 
 @pytest.mark.parametrize(
@@ -187,3 +208,158 @@ def test_temperature_draws_by_powers_of_visits():
         share = visits ** (1 / each) / (visits ** (1 / each)).sum()
         error = np.sqrt(counts.sum() * share * (1 - share))
         assert (abs(counts - counts.sum() * share) <= 5 * error).all()
+
+
+# Gumbel.
+
+
+def noise_of(result):
+    """The root's noise in a finished search, `[B, A]`."""
+    return result.tree.extra_data[0]
+
+
+@pytest.mark.parametrize("kind", HALVINGS)
+def test_gumbel_equals_the_textbook(some_states, kind):
+    """Danihelka et al. 2022, in plain Python."""
+    settings, add_noise = HALVINGS[kind]
+    config, table = Gumbel(**settings), bench("tic_tac_toe").random_table()
+    result = run(config, table, some_states, add_noise=add_noise)
+    noise = noise_of(result)[:20]
+    assert (noise != 0).all() == add_noise
+    settings = gumbel.Settings(*(getattr(config, name) for name in gumbel.Settings._fields))
+    given = noise.tolist(), [settings] * 20
+    expected = textbook(gumbel, "tic_tac_toe", table, some_states, *given)
+    clear = np.array([one.margin for one in expected]) > 10 * CLEAR
+    assert clear.mean() > 0.7
+    for row in np.flatnonzero(clear):
+        one, ours = expected[row], jax.tree.map(lambda leaf: leaf[row], result)
+        pairs = (one.visit_counts, ours.visit_counts), (one.policy, ours.action_weights)
+        for found, counts in pairs:
+            theirs = [found.get(action, 0) for action in range(9)]
+            np.testing.assert_allclose(counts, theirs, atol=2e-4)
+        np.testing.assert_allclose(ours.value, one.value, atol=1e-5)
+        assert ours.action == one.action
+
+
+def test_sequential_halving_is_that_of_the_reference():
+    with sharing():
+        find = jax.jit(considered_visits, static_argnums=(2, 3))
+        ours = {n: find(np.arange(1, 17), np.int32(n), 200, 16) for n in (1, 7, 50, 200)}
+    for simulations, table in ours.items():
+        settings = gumbel.Settings(simulations)
+        theirs = [gumbel.halving(settings, legal) for legal in range(1, 17)]
+        np.testing.assert_array_equal(table[:, :simulations], theirs)
+
+
+def test_the_noise_is_gumbels_times_its_scale(some_states):
+    table = bench("tic_tac_toe").random_table()
+    draw = functools.partial(run, table=table, states=some_states, add_noise=True)
+    one, three = (
+        [noise_of(draw(Gumbel(gumbel_scale=scale), seed=seed)) for seed in range(4)]
+        for scale in (1.0, 3.0)
+    )
+    np.testing.assert_allclose(three, 3 * np.array(one), rtol=1e-6)
+    for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
+        share = (np.array(one) < -np.log(-np.log(probability))).mean()
+        assert share == pytest.approx(probability, abs=0.04)
+
+
+# UCT.
+
+
+def test_every_node_follows_the_ucb1_formula():
+    """With 60 constants, so that a slightly different bound changes the choice in many nodes."""
+    states = repeat([1, 0, 0, 0, -1, 0, 0, 0, 1], [1, -1, 1, -1, -1, 1, 0, 0, 0])
+    tree = run(UCT(), bench("tic_tac_toe").random_table(), states, luck=1.0).tree
+    constants = np.linspace(0.05, 6, 60, dtype=np.float32)
+
+    def choose(exploration, tree, node):
+        return uct_action(UCT(exploration=exploration), tree, node)
+
+    at_nodes = jax.vmap(jax.vmap(choose, (None, None, 0)), (None, 0, None))
+    at_nodes = jax.vmap(at_nodes, (0, None, None))
+    with sharing():
+        compiled = jax.jit(at_nodes, compiler_options=AS_IN_TRAINING)
+        chosen = np.asarray(compiled(constants, tree, np.arange(33)))
+    states, visits = tree.embeddings, tree.children_visits
+    legal = (states.board == 0) & ~states.over[..., None]
+    complete = (tree.node_visits > 0) & ((visits > 0) | ~legal).all(axis=-1) & legal.any(axis=-1)
+    b, node = np.nonzero(complete)
+    n, legal = visits[b, node], legal[b, node]
+    total = n.sum(axis=-1, keepdims=True) + (node > 0)[:, None]  # Plus its own rollout.
+    mean = (tree.children_rewards + tree.children_discounts * tree.children_values)[b, node]
+    bound = np.sqrt(np.log(total + 1) / np.maximum(n, 1))
+    score = np.where(legal, mean + constants[:, None, None] * bound, -99)
+    best = np.sort(score, axis=-1)
+    clear = best[..., -1] - best[..., -2] > 1e-4
+    assert clear.sum() > 5000
+    np.testing.assert_array_equal(chosen[:, b, node][clear], score.argmax(-1)[clear])
+
+
+def test_untried_actions_are_tried_in_uniformly_random_order():
+    """At the root and below it, counted over many positions."""
+    table, start = bench("tic_tac_toe").constant_table(0), repeat([0] * 9)
+    trees = [run(UCT(), table, start, seed=seed).tree for seed in range(16)]
+    index = np.concatenate([tree.children_index[:, 0] for tree in trees])
+    tried = np.argsort(index, axis=1)
+    for place in range(9):
+        assert chisquare(np.bincount(tried[:, place], minlength=9)).pvalue > 1e-4
+    pairs = np.bincount(tried[:, 0] * 9 + tried[:, 1], minlength=81)
+    assert chisquare(np.delete(pairs, np.arange(9) * 10)).pvalue > 1e-4
+    below = [t.action_from_parent[t.parents == t.children_index[:, :1, 0]] for t in trees]
+    counts = np.bincount(np.concatenate(below), minlength=9)
+    assert counts[0] == 0 and chisquare(counts[1:]).pvalue > 1e-4  # Below action 0.
+    orders = random_order(jax.random.split(jax.random.key(1), 4096), np.zeros((4096, 9)))
+    assert chisquare(np.bincount(orders.argmax(axis=1), minlength=9)).pvalue > 1e-4
+
+
+def test_the_order_of_first_visits_does_not_depend_on_the_evaluator():
+    """Below the root, the order and the evaluation of a position have keys of their own."""
+    table, start = bench("tic_tac_toe").constant_table(0), repeat([0] * 9)
+    tree = run(UCT(), table, start, luck=1.0).tree
+    values = tree.raw_values[:, 1:10].ravel()  # The first nine nodes below the root.
+    first = tree.children_prior_logits[:, 1:10].max(axis=-1).ravel()
+    assert abs(np.corrcoef(values, first)[0, 1]) < 0.15
+
+
+# Rollouts.
+
+
+@functools.cache
+def rollouts(name):
+    """`(key, states [ROLLOUTS, ...]) -> values`."""
+    return jax.jit(functools.partial(rollout_evaluator(bench(name).game), None))
+
+
+def roll_out(name, key, states):
+    with sharing():
+        logits, values = rollouts(name)(key, states)
+    assert (logits.dtype, values.dtype) == (jnp.float32, jnp.float32) and not logits.any()
+    return np.asarray(values)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rollouts_average_to_the_value_of_random_play(name):
+    """In four positions of a random game; 0.12 is five standard errors."""
+    game, rules, rng = bench(name).game, RULES[name], np.random.default_rng(1)
+    state, position = game.init(), rules.start()
+    means, expected = [], []
+    for row in range(4):
+        many = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (ROLLOUTS, *leaf.shape)), state)
+        values = roll_out(name, jax.random.key(row), many)
+        assert set(np.unique(values).tolist()) <= {-1, 0, 1}
+        means.append(values.mean())
+        expected.append(minimax.random_play_value(rules, position))
+        if not position.over:
+            action = int(rng.choice(rules.legal(position)))
+            state, position = game.step(state, action)[0], rules.play(position, action)[0]
+    np.testing.assert_allclose(means, expected, atol=0.12)
+    assert np.ptp(expected) > 0.4  # A constant would not pass.
+
+
+def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
+    """It does not count as a draw."""
+    with sharing():
+        short = jax.jit(rollout_evaluator(tic_tac_toe._replace(max_plies=6)))
+        values = short(None, jax.random.key(0), init_batch(tic_tac_toe, 64))[1]
+    assert 0 < np.isnan(values).sum() < 64

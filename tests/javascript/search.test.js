@@ -3,7 +3,7 @@ import test from "node:test";
 import { Bench, EVALUATORS } from "../../azjax/viz/js/bench.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/algorithms.js";
-import { advanceInSlices, Search } from "../../azjax/viz/js/search.js";
+import { Search } from "../../azjax/viz/js/search.js";
 import { readSetting, whyNotSet } from "../../azjax/viz/js/settings.js";
 import { describe, nodeWords } from "../../azjax/viz/js/words.js";
 
@@ -104,15 +104,6 @@ test("what is shown explains each choice, and the history ends in the finished t
       assert.deepEqual(N, children.map((child) => (child < 0 ? 0 : search.stats(child, search.length).visits)));
     });
   }
-});
-
-test("a search in slices is the same search, and can be stopped", async () => {
-  const whole = searched({});
-  const [sliced, stopped] = [0, 1].map(() => new Search(four, four.init(), EVALUATORS.rollout(four), whole.settings, { waits: true }));
-  advanceInSlices(stopped, assert.fail, 0)();
-  await new Promise((done) => advanceInSlices(sliced, done, 0));
-  assert.deepEqual([sliced.simulations, sliced.action], [whole.simulations, whole.action]);
-  assert.equal(stopped.length, 1);
 });
 
 test("the previous search is shown until a long one is done, and only the last callback is called", async (context) => {

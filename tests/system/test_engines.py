@@ -14,9 +14,8 @@ from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig, make_network
 from azjax.search import ALGORITHMS, UCT, Gumbel, make_resumable, make_search
 from azjax.search.evaluators import network_evaluator, rollout_evaluator
-from engines import assert_equal, compare, search_by
 from reference import Position, uct
-from tables import AS_IN_TRAINING, BATCH, Faulty, bench
+from tables import AS_IN_TRAINING, BATCH, Faulty, assert_equal, bench, compare, search_by
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 EACH = pytest.mark.parametrize("algorithm", ALGORITHMS)
