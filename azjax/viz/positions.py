@@ -64,7 +64,7 @@ def position_table(game: Game, solution: Solution) -> dict[str, Any]:
         "children": pack(solution.children[rows, actions], "<u4"),
         "rewards": pack(solution.rewards[rows, actions], "i1"),
         **pack_names(game, solution.states),
-        "pictures": pack_pictures(game, solution.states, solution.legal),
+        "pictures": pack_pictures(game, solution.states),
     }
 
 
@@ -85,58 +85,38 @@ def true_values(solution: Solution) -> np.ndarray:
     return truth
 
 
-def pack_pictures(game: Game, states: State, legal: np.ndarray) -> dict[str, Any]:
-    """Draws states for a page, in which each distinct part of the pictures occurs once.
+def pack_pictures(game: Game, states: State) -> dict[str, Any]:
+    """Draws states `[S, ...]` for a page; each distinct part of the pictures occurs once.
 
-    Args:
-      game: its display draws the pictures; without `draw`, a picture is the text of `render`.
-      states: every leaf is `[S, ...]`.
-      legal: `bool [S, A]`.
+    A game without `draw` has the text of `render` as its pictures.
 
     Returns:
       A dictionary for JSON. `parts`: lines of text, or SVG elements as `[tag, attributes,
       *children]`. `counts`: `uint16 [S]`, how many parts a picture has; `indices`: `uint32`,
       which ones, picture by picture. Drawn pictures also have `views`, the `[width, height]` of
-      every picture or a single one for all; `alts`, a description of each; and `anchors`:
-      `uint32 [M]`, for each legal move 1 + the index of the part that shows the text "@" at the
-      place of the move, or 0 if the picture has no such place.
+      every picture or a single one for all, and `alts`, a description of each.
     """
     numbers: dict[str, int] = {}
-    counts: list[int] = []
-    indices: list[int] = []
-
-    def number(part: Any) -> int:
-        return numbers.setdefault(json.dumps(part), len(numbers))
-
-    def finish(**more: Any) -> dict[str, Any]:
-        arrays = {
-            "counts": pack(np.array(counts), "<u2"),
-            "indices": pack(np.array(indices), "<u4"),
-        }
-        return {"parts": [json.loads(part) for part in numbers], **arrays, **more}
-
-    if game.display.draw is None:
-        for state in split_states(states):
-            lines = game.display.render(state).splitlines()
-            counts.append(len(lines))
-            indices += map(number, lines)
-        return finish()
-    views, alts, anchors = [], [], []
-    for state, row in zip(split_states(states), legal, strict=True):
-        marks = [f"@{action}@" if allowed else "" for action, allowed in enumerate(row)]
-        picture = draw_state(game, state, labels=marks).element
-        views.append([float(x) for x in picture.get("viewBox", "").split()[2:]])
-        alts.append(picture.get("aria-label", ""))
-        parts = [part for child in picture for part in _parts(child)]
-        places = {_innermost(part): part for part in parts}
-        found = [places.get(marks[action]) for action in np.flatnonzero(row)]
-        anchors += [0 if part is None else 1 + number(_with_text(part, "@")) for part in found]
-        parts = [part for part in parts if _innermost(part) not in set(marks) - {""}]
+    counts, indices, views, alts = [], [], [], []
+    for state in split_states(states):
+        if game.display.draw is None:
+            parts = game.display.render(state).splitlines()
+        else:
+            picture = draw_state(game, state).element
+            views.append([float(x) for x in picture.get("viewBox", "").split()[2:]])
+            alts.append(picture.get("aria-label", ""))
+            parts = [part for child in picture for part in _parts(child)]
         counts.append(len(parts))
-        indices += map(number, parts)
+        indices += [numbers.setdefault(json.dumps(part), len(numbers)) for part in parts]
+    packed = {
+        "parts": [json.loads(part) for part in numbers],
+        "counts": pack(np.array(counts), "<u2"),
+        "indices": pack(np.array(indices), "<u4"),
+    }
+    if not views:
+        return packed
     same = all(view == views[0] for view in views)
-    views = views[:1] if same else views
-    return finish(views=views, alts=alts, anchors=pack(np.array(anchors), "<u4"))
+    return packed | {"views": views[:1] if same else views, "alts": alts}
 
 
 def _parts(element: Element) -> list[list[Any]]:
@@ -146,17 +126,6 @@ def _parts(element: Element) -> list[list[Any]]:
     text = [element.text] if element.text else []
     children = [part for child in element for part in _parts(child)]
     return [[element.tag, dict(element.attrib), *text, *children]]
-
-
-def _innermost(part: list[Any]) -> str:
-    """Returns the text of a part; empty if it is not a text element."""
-    last = part[-1]
-    return _innermost(last) if isinstance(last, list) else last if isinstance(last, str) else ""
-
-
-def _with_text(part: list[Any], text: str) -> list[Any]:
-    last = part[-1]
-    return [*part[:-1], _with_text(last, text) if isinstance(last, list) else text]
 
 
 def pack_names(game: Game, states: State) -> dict[str, Any]:

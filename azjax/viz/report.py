@@ -14,7 +14,7 @@ from azjax import runs
 from azjax._files import Path
 from azjax._settings import flatten
 from azjax.drawing import Drawing, check_folder, node, signed
-from azjax.games import make, solver
+from azjax.games import solver
 from azjax.games.base import Game, Positions, State, init_batch, name_actions
 from azjax.games.solver import Solution
 from azjax.networks import MLPConfig, ResNetConfig
@@ -46,10 +46,6 @@ _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the 
      {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
     ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
 ]  # fmt: skip
-_CELLS = "Cells are named by column and row: a1 is the upper left one."
-_NAMING = {"connect_four": "Columns are counted from the left, starting with 1."} | dict.fromkeys(
-    ("tic_tac_toe", "mnk", "othello", "hex", "hex_swap"), _CELLS
-)
 _MOST_MOVES = 3  # Positions after a first move that are shown next to the start.
 
 
@@ -228,18 +224,7 @@ def first_moves(player: Player) -> Section:
     )
     if search.algorithm == "gumbel":
         intro += " Gumbel's search visits every move that it considers, including bad ones."
-    intro += _naming(player.game)
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
-
-
-def _naming(game: Game) -> str:
-    """Returns a sentence on the names of the moves; custom names need none."""
-    base = game.name.partition(":")[0]
-    if game.display.name_actions is None:
-        what = "cell, counted row by row" if base in ("tic_tac_toe", "mnk") else "action, counted"
-        return f" A move is given as the number of its {what} from 0."
-    is_custom = base not in _NAMING or game.display is not make(game.name).display
-    return "" if is_custom else f" {_NAMING[base]}"
 
 
 def _heat(
@@ -277,7 +262,7 @@ def games(player: Player, seed: int) -> Section:
         "The network plays against itself from the start, with the exploration of training. The "
         "caption of a position gives the move, its probability in the search's policy (the shade "
         "of the cells), and Q, the search's mean value of the move for the player to move: "
-        f"+1 won, −1 lost.{_naming(player.game)}"
+        "+1 won, −1 lost."
     )
     return Section("Games of self-play", intro, element=games_strips(player.game, played))
 

@@ -101,7 +101,7 @@ def test_all_games_against_the_network_are_counted(solved):
     moves = np.full(solution.num_states, -1)
     legal = solution.legal[solution.decisions]
     moves[solution.decisions] = np.where(legal, logits, -np.inf).argmax(axis=1)
-    truth = true_values(solution)
+    truth = true_values(solution).astype(int)
     for seat, counts in enumerate(found["counts"]):
         below = np.zeros((solution.num_states, 3), int)
         for row in reversed(range(solution.num_states)):

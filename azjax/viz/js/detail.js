@@ -143,7 +143,7 @@ function detailBoard(search, id, stats) {
   });
   const size = BOARD * (aspect(game, position) ?? 1);
   const last = parent === null ? null : { position: nodes[parent].position, action };
-  const drawn = picture(game, position, game.table?.pictures?.isText ? {} : { size, heat, labels, last });
+  const drawn = picture(game, position, game.hasCells ? { size, heat, labels, last } : { size });
   const shading = over || !game.hasCells ? null : h("figcaption", total ? "shaded by visits" : "shaded by P");
   const units = (drawn.viewBox?.baseVal.width ?? size) / size; // Of the drawing, per pixel.
   return h("figure.az-figure", { style: { "--az-letters": `${10.5 * units}px` } }, drawn, shading);

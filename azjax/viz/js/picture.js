@@ -15,8 +15,8 @@ const WIDEST = 460; // Pixels of a text.
  */
 export function picture(game, position, options = {}) {
   if (game.hasCells) return board(position.board, cellOptions(game, position, options));
-  const drawn = game.table.pictures.isText ? textPicture(game, position, options) : partsPicture(game, position, options);
-  if (!options.onMove) return drawn;
+  const drawn = drawnPicture(game.table.pictures, position.row, options);
+  if (!options.onMove) return withWords(game, position, drawn, options);
   return h("div.az-picture", { "data-board": position.text }, drawn, moveButtons(game, position, options));
 }
 
@@ -41,14 +41,21 @@ export function aspect(game, position) {
   return width / height;
 }
 
-/** What Python drew: row `row` of `pictures`, `size` pixels wide. */
-export function drawnPicture(pictures, row, size, more = [], options = {}) {
-  if (pictures.isText) return h("pre.az-text-picture", pictures.parts(row).join("\n"));
+/** What Python drew: row `row` of `pictures`. */
+function drawnPicture(pictures, row, { size = 120, label, onMove }) {
+  if (pictures.isText) return h("pre.az-text-picture", { style: { "max-width": `${WIDEST}px` } }, pictures.parts(row).join("\n"));
   const [width, height] = pictures.view(row);
   const place = { width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` };
-  const label = options.label ?? pictures.alt(row);
-  const attributes = { ...place, class: "az-board", role: options.onMove ? "group" : "img", "aria-label": label };
-  return svg("svg", attributes, pictures.parts(row).map(element), more);
+  const attributes = { ...place, class: "az-board", role: onMove ? "group" : "img", "aria-label": label ?? pictures.alt(row) };
+  return svg("svg", attributes, pictures.parts(row).map(element));
+}
+
+/** Adds the labels of moves below a picture. */
+function withWords(game, position, drawn, { labels, marks }) {
+  const named = labels ? game.legal(position).filter((action) => labels[action]) : [];
+  if (!named.length) return drawn;
+  const words = named.map((a) => `${game.moveLabel(position, a)}: ${labels[a]}${marks?.includes(a) ? " \u25cf" : ""}`);
+  return h("div.az-picture", drawn, h("p.az-hint", words.join(", ")));
 }
 
 /** A bar from −1 to +1 with its number: a value for the player to move. */
@@ -92,27 +99,6 @@ function lastCell(game, last) {
   return last ? game.cell(last.position.board, last.action) : null;
 }
 
-function textPicture(game, position, { labels, marks, onMove }) {
-  const drawn = drawnPicture(game.table.pictures, position.row);
-  drawn.style.setProperty("max-width", `${WIDEST}px`);
-  if (onMove || !labels) return drawn;
-  const named = game.legal(position).filter((action) => labels[action]);
-  const words = named.map((a) => `${game.moveLabel(position, a)}: ${labels[a]}${marks?.includes(a) ? " \u25cf" : ""}`);
-  return h("div.az-picture", drawn, h("p.az-hint", words.join(", ")));
-}
-
-function partsPicture(game, position, options) {
-  const { table } = game;
-  const { size = 120, heat, labels, marks } = options;
-  const texts = game.legal(position).flatMap((action) => {
-    const text = `${labels?.[action] ?? ""}${marks?.includes(action) ? "\u25cf" : ""}`;
-    const anchor = text && table.pictures.anchor(table.edge(position.row, action));
-    const look = heat?.[action] ? { "font-weight": heat[action] >= Math.max(...heat) ? 700 : 400 } : {};
-    return anchor ? [element(withText(anchor, text, look))] : [];
-  });
-  return drawnPicture(table.pictures, position.row, size, texts, options);
-}
-
 /** One button for each legal move, with its label and a dot for a mark. */
 function moveButtons(game, position, { labels, marks, onMove }) {
   const legal = game.legal(position);
@@ -123,13 +109,6 @@ function moveButtons(game, position, { labels, marks, onMove }) {
     return pushButton(text, `move-${action}`, () => onMove(action), { class: "az-button az-small", "data-move": action });
   };
   return h("div.az-group", { role: "group", "aria-label": "moves" }, legal.map(named));
-}
-
-/** An anchor with another text, and further attributes of the text. */
-function withText(part, text, look) {
-  const inner = part.at(-1);
-  if (Array.isArray(inner)) return [...part.slice(0, -1), withText(inner, text, look)];
-  return [part[0], { ...part[1], ...look }, text];
 }
 
 /** Makes an SVG element of `[tag, attributes, ...children]`. */

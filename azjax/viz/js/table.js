@@ -104,19 +104,17 @@ export function startsOf(counts) {
 }
 
 /**
- * Decodes what `pack_pictures` made in Python: `{isText, parts(row), view(row), alt(row), anchor(edge)}`.
+ * Decodes what `pack_pictures` made in Python: `{isText, parts(row), view(row), alt(row)}`.
  *
  * `parts(row)` are lines of text, or SVG elements `[tag, attributes, ...children]`.
  */
-export function openPictures({ parts, counts, indices, views, alts, anchors }) {
+export function openPictures({ parts, counts, indices, views, alts }) {
   const starts = startsOf(numbers(counts, Uint16Array));
   const every = numbers(indices, Uint32Array);
-  const places = anchors && numbers(anchors, Uint32Array);
   return {
     isText: !views,
     parts: (row) => Array.from(every.subarray(starts[row], starts[row + 1]), (i) => parts[i]),
     view: (row) => views[row] ?? views[0],
     alt: (row) => alts[row],
-    anchor: (edge) => (places[edge] ? parts[places[edge] - 1] : null),
   };
 }

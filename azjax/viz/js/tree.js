@@ -26,8 +26,8 @@ export class TreeView {
     this.#onSelect = onSelect;
     const label = "search tree: arrow keys move through it, Enter selects or opens";
     this.picture = svg("svg.az-tree", { role: "tree", "aria-label": label }, this.#stage);
-    const title = "hide again what was opened";
-    const fit = pushButton("fit", "fit", () => this.#fit(), { class: "az-button az-small", "aria-label": title, title });
+    const title = "hide what was opened";
+    const fit = pushButton("fold again", "fit", () => this.#fit(), { class: "az-button az-small", "aria-label": title, title });
     const bar = h("div.az-tree-bar", control, fit);
     this.element = h("div.az-tree-box", bar, this.picture);
     new ResizeObserver(() => this.#arrange()).observe(this.picture);
