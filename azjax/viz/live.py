@@ -1,8 +1,9 @@
 """What a page needs to search on its own: a game, its networks, and the settings to start with."""
 
+import base64
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,9 +13,11 @@ from azjax._settings import did_you_mean
 from azjax.games import solver
 from azjax.games.base import Game, describe, state_shapes
 from azjax.games.tic_tac_toe import from_board
+from azjax.networks.equivariant import Group
+from azjax.networks.quantized import symmetry_group
 from azjax.runs.player import Player, changed
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
-from azjax.viz import networks
+from azjax.viz.page import pack
 from azjax.viz.positions import GAMES, board_text, has_rules, position_table
 
 EVALUATORS = ("network", "uniform", "rollout", "exact")
@@ -35,7 +38,7 @@ def live_data(
       game: the rules.
       search: the first algorithm and its settings; the other algorithms start with their defaults.
         Root noise is on only if `search` has some.
-      packed: networks, from `networks.pack_answers` or `networks.pack_weights`, oldest first.
+      packed: networks, from `pack_player`, oldest first.
       board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
       evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
       seed: of noise, of rollouts, and of the order in which UCT tries actions.
@@ -85,21 +88,6 @@ def quiet(search: Algorithm) -> Any:
     noise = {"puct": "dirichlet_fraction", "gumbel": "gumbel_scale"}.get(search.algorithm)
     simulations = min(search.num_simulations, MAX_SIMULATIONS)
     return changed(search, num_simulations=simulations, **({noise: 0.0} if noise else {}))
-
-
-def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
-    """Packs a player's network for a page.
-
-    Args:
-      player: the player. In small games, the outputs in all positions are packed.
-      width: bytes per weight in other games; see `networks.pack_weights`.
-    """
-    check_game(player.game)
-    if not player.game.is_small:
-        return networks.pack_weights(player, width)
-    solution = solve(player.game)
-    outputs = player.evaluate(solution.decision_states)
-    return networks.pack_answers(player.iteration, solution, *outputs)
 
 
 def is_live(game: Game) -> bool:
@@ -154,3 +142,102 @@ def start_text(game: Game, board: Any = None) -> str:
     if not len(rows):
         raise ValueError(f"no game of {game.name} reaches this position: pass another state")
     return str(rows[0])
+
+
+# Networks: in a small game their outputs in every position, in other games their weights.
+
+
+def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
+    """Packs a player's network for a page.
+
+    Args:
+      player: the player. In small games, the outputs in all positions are packed.
+      width: bytes per weight in other games; see `pack_weights`.
+    """
+    check_game(player.game)
+    if not player.game.is_small:
+        return pack_weights(player, width)
+    solution = solve(player.game)
+    outputs = player.evaluate(solution.decision_states)
+    return pack_answers(player.iteration, solution, *outputs)
+
+
+def pack_answers(
+    iteration: int, solution: solver.Solution, logits: Any, values: Any
+) -> dict[str, Any]:
+    """Packs a network's outputs, for `openNetworks` in `js/network.js`.
+
+    They are `logits [D, A]` and `values [D]`, in the `D` positions that have a decision.
+    """
+    legal = solution.legal[solution.decisions]
+    packed = {"logits": pack(np.asarray(logits)[legal], "<f4"), "values": pack(values, "<f4")}
+    return {"iteration": iteration, "kind": "answers"} | packed
+
+
+def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
+    """Packs the folded weights of a network, for `openNetworks` in `js/network.js`.
+
+    Args:
+      player: the player whose network is packed.
+      width: bytes per weight, 2 to 4; by default all bytes, 4 in float32 and 2 in bfloat16. With 3
+        a weight is rounded by up to 2**-16 of itself.
+    """
+    network = player.parts.network
+    plain = None if network.plain is None else network.plain(player.params)
+    if plain is None:
+        raise ValueError("a page cannot compute this network: use an MLP or a residual network")
+    if plain.kind == "quantized":
+        return _pack_integers(player)
+    kind, blocks, norm, layers = plain
+    size = width or jax.tree.leaves(layers)[0].dtype.itemsize
+    header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
+    packed = {
+        name: {part: _pack_floats(weights, size) for part, weights in layer.items()}
+        for name, layer in layers.items()
+    }
+    return header | {"encoding": network.encoding, "width": size, "layers": packed}
+
+
+def _pack_integers(player: Player) -> dict[str, Any]:
+    """Packs the integers of a quantized network, for `Quantized` in `js/quantized.js`."""
+    network = player.parts.network
+    arrays, content = list_arrays(integers(player))
+    return {
+        "kind": "quantized",
+        "iteration": player.iteration,
+        "encoding": network.encoding,
+        "width": 1,
+        "group": list_group(symmetry_group(player.game, network.symmetric)),
+        "arrays": arrays,
+        "bytes": base64.b64encode(content).decode(),
+    }
+
+
+def integers(player: Player) -> dict[str, dict[str, Any]]:
+    """Returns the arrays of each layer of a quantized network."""
+    params = player.parts.network.init(jax.random.key(0))["params"]
+    return {name: dict(layer) for name, layer in params.items()}
+
+
+def list_arrays(layers: Mapping[str, Mapping[str, Any]]) -> tuple[list[Any], bytes]:
+    """Returns `[layer, name, type, shape]` of each array, and their bytes in the same order."""
+    arrays = [
+        (layer, name, np.ascontiguousarray(np.atleast_1d(np.asarray(array))))
+        for layer, parts in layers.items()
+        for name, array in parts.items()
+    ]
+    listed = [[layer, name, array.dtype.str[1:], [*array.shape]] for layer, name, array in arrays]
+    return listed, b"".join(array.tobytes() for _, _, array in arrays)
+
+
+def list_group(group: Group) -> dict[str, list[list[int]]]:
+    """Returns the permutations of cells, copies and actions as lists."""
+    return {name: getattr(group, name).tolist() for name in ("cells", "copies", "actions")}
+
+
+def _pack_floats(weights: Any, width: int) -> str:
+    """Rounds float32 numbers to their `width` upper bytes; returns base64."""
+    bits = np.asarray(weights, "<f4").view("<u4")
+    dropped = 4 - width
+    bits = bits + np.uint32(2 ** (8 * dropped) // 2)
+    return pack(bits.reshape(-1, 1).view("u1")[:, dropped:], "u1")

@@ -23,7 +23,7 @@ from azjax.networks.quantized import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, path_of
-from azjax.viz import networks
+from azjax.viz import live
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
 from azjax.viz.positions import board_text
@@ -138,10 +138,10 @@ def pack_player(player: Player) -> dict[str, Any]:
       permutations, as lists.
     """
     game, network = player.game, player.parts.network
-    layers = networks.integers(player)
+    layers = live.integers(player)
     if player.overrides is not None:
         layers["overrides"] = _columns(player.overrides)
-    arrays, content = networks.list_arrays(layers)
+    arrays, content = live.list_arrays(layers)
     group, symmetries = symmetry_group(game, network.symmetric), game.symmetries
     if symmetries is None:
         symmetries = group
@@ -152,7 +152,7 @@ def pack_player(player: Player) -> dict[str, Any]:
         "settings": search_settings(quiet(player.parts.search))
         | {"evaluator": "network", "seed": 0},
         "start": board_text(game.init()),
-        "group": networks.list_group(group),
+        "group": live.list_group(group),
         "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
         "arrays": arrays,
         "bytes": base64.b64encode(gzip.compress(content, 9, mtime=0)).decode(),

@@ -16,7 +16,7 @@ from azjax.players.overrides import oriented_overrides
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.search import PUCT
-from azjax.viz import networks
+from azjax.viz import live
 from azjax.viz.live import live_data, solve
 from azjax.viz.positions import true_values
 from javascript import evaluate
@@ -59,7 +59,7 @@ def solved(request):
     solution, rng = solve(game), np.random.default_rng(0)
     logits = rng.normal(size=(len(solution.decisions), game.num_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(logits)).astype(np.float32)
-    packed = networks.pack_answers(4, solution, logits, values)
+    packed = live.pack_answers(4, solution, logits, values)
     found = evaluate(READ, live_data(game, PUCT(num_simulations=200), [packed]))
     return game, solution, (logits, values), found
 
@@ -177,7 +177,7 @@ def test_the_page_computes_the_outputs_of_networks(kind):
         return folded, network.infer(folded, observed)
 
     folded, (logits, values) = compute(variables, states)
-    packed = [networks.pack_weights(Player(parts, folded), width) for width in (None, 3)]
+    packed = [live.pack_weights(Player(parts, folded), width) for width in (None, 3)]
     assert [each["width"] for each in packed] == [4, 3]
     exact, rounded = np.array(evaluate(OUTPUTS, ["connect_four", packed, texts]))
     expected = np.column_stack([logits, values])
@@ -190,7 +190,7 @@ def test_weights_are_rounded_to_the_nearest_or_refused():
     rng = np.random.default_rng(0)
     weights = rng.normal(size=999).astype(np.float32)
     for width, error in ((4, 0), (3, 2**-16), (2, 2**-8)):
-        packed = np.frombuffer(base64.b64decode(networks._pack_floats(weights, width)), "u1")
+        packed = np.frombuffer(base64.b64decode(live._pack_floats(weights, width)), "u1")
         wide = np.zeros((999, 4), "u1")
         wide[:, 4 - width :] = packed.reshape(999, width)
         far = abs(wide.view("<f4")[:, 0] / weights - 1)
@@ -198,7 +198,7 @@ def test_weights_are_rounded_to_the_nearest_or_refused():
     parts = make_parts(Config(network=KINDS["mlp"]))
     custom = parts._replace(network=parts.network._replace(plain=None))
     assert_refused(
-        (lambda: networks.pack_weights(Player(custom, {})), "cannot compute this network: use an")
+        (lambda: live.pack_weights(Player(custom, {})), "cannot compute this network: use an")
     )
 
 
@@ -249,5 +249,5 @@ def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
         assert found == (board.tobytes() in listed)
         assert action in listed.get(board.tobytes(), {own})
     assert 55 < sum(isOverride) < 280
-    others = evaluate(OUTPUTS, [game.name, [networks.pack_weights(player)], texts])
+    others = evaluate(OUTPUTS, [game.name, [live.pack_weights(player)], texts])
     np.testing.assert_array_equal(others[0], np.column_stack([logits, values]))  # Other pages.
