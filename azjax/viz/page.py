@@ -20,23 +20,14 @@ _MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export (?!default)', re.
 
 
 class Section(NamedTuple):
-    """A part of a page.
+    """A part of a page."""
 
-    Attributes:
-      title: its heading; empty for none.
-      intro: one or two sentences below the heading.
-      kind: a component of the JavaScript module: see `COMPONENTS` in `js/main.js`.
-      data: the input of the component, for JSON.
-      element: content without a component, as an element tree.
-      label: its name in the contents bar, which lists only sections with a name.
-    """
-
-    title: str
-    intro: str = ""
-    kind: str | None = None
-    data: Any = None
-    element: ElementTree.Element | None = None
-    label: str | None = None
+    title: str  # Its heading; empty for none.
+    intro: str = ""  # One or two sentences below the heading.
+    kind: str | None = None  # A component of the JavaScript module: `COMPONENTS` in `js/main.js`.
+    data: Any = None  # The input of the component, for JSON.
+    element: ElementTree.Element | None = None  # Content without a component.
+    label: str | None = None  # Its name in the contents bar; sections without one are not in it.
 
 
 def script(entry: pathlib.Path = FOLDER / "main.js") -> str:
@@ -84,12 +75,6 @@ def write_page(
       sections: from top to bottom.
       entry: the JavaScript module that the page runs; another one may add components.
       styles: further style sheets.
-
-    Returns:
-      The path.
-
-    Raises:
-      ValueError: if its folder does not exist.
     """
     path = pathlib.Path(path)
     check_folder(path)
@@ -111,6 +96,11 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
         node("link", {"rel": "icon", "href": "data:,"}),
         node("style", None, look),
     )
+    links = [
+        node("a", {"href": f"#section-{i}"}, section.label)
+        for i, section in enumerate(sections)
+        if section.label
+    ]
     body = node(
         "body",
         {"class": "azjax"},
@@ -118,7 +108,11 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
             "main",
             {"class": "az-page"},
             node("h1", None, title),
-            *_contents(sections),
+            *(
+                [node("nav", {"class": "az-contents", "aria-label": "contents"}, *links)]
+                if links
+                else []
+            ),
             *(_section(section, i, number) for i, section in enumerate(sections)),
         ),
         node(
@@ -128,17 +122,6 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
     )
     html = node("html", {"lang": "en"}, head, body)
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html")
-
-
-def _contents(sections: list[Section]) -> list[ElementTree.Element]:
-    """Makes the contents bar, if sections have labels."""
-    links = [
-        node("a", {"href": f"#section-{i}"}, section.label)
-        for i, section in enumerate(sections)
-        if section.label
-    ]
-    look = {"class": "az-contents", "aria-label": "contents"}
-    return [node("nav", look, *links)] if links else []
 
 
 def _section(section: Section, i: int, number: dict[int, int]) -> ElementTree.Element:

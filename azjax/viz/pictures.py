@@ -60,9 +60,6 @@ def draw_states(
       most: maximum number of states to draw.
       size: width of one picture in pixels; by default the game's.
       **look: `values [B, A]`, `labels [B, A]` and `last [B]`, as in `draw_state`.
-
-    Raises:
-      ValueError: if the states are not a batch of this game.
     """
     count, pictures = check_batch(game, states), []
     batch = jax.device_get(states), {name: np.asarray(array) for name, array in look.items()}

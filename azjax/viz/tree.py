@@ -34,13 +34,8 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
       game: the game.
       result: a search result with its tree.
       row: the row of the batch.
-      max_nodes: maximum number of nodes; the most visited ones are shown.
-
-    Returns:
-      A picture whose caption gives the number of omitted nodes.
-
-    Raises:
-      ValueError: if the row is not in the batch, or `max_nodes` is less than 1.
+      max_nodes: maximum number of nodes; the most visited ones are shown, and the caption gives
+        the number of all.
     """
     batch = len(result.action)
     if not 0 <= row < batch:
@@ -52,15 +47,18 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
     # The most visited nodes are connected: a node has more visits than its children together.
     order = np.lexsort((np.arange(len(visits)), -visits))
     shown = sorted(order[: min(max_nodes, np.count_nonzero(visits))].tolist())
-    children, depths = children_of(parents, actions, shown), depths_of(parents)
+    children: dict[int, list[int]] = {}
+    for i in sorted(shown[1:], key=lambda i: actions[i]):
+        children.setdefault(int(parents[i]), []).append(i)
     edge = np.maximum(parents, 0), np.maximum(actions, 0)
     q = tree.children_rewards + tree.children_discounts * tree.children_values
     values = np.where(parents >= 0, q[edge], tree.node_values)
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))[edge]
     states = {i: jax.tree.map(lambda leaf, i=i: leaf[i], tree.embeddings) for i in shown}
 
-    x = {i: _BOX / 2 + 8 + place * _SPACING for i, place in tidy(children).items()}
-    y = {i: 8 + float(depths[i]) * _LEVEL for i in shown}
+    places = _place(children)
+    x = {i: _BOX / 2 + 8 + places[i][0] * _SPACING for i in shown}
+    y = {i: 8.0 + places[i][1] * _LEVEL for i in shown}
     edges = [
         _edge(x[parent], y[parent], x[child], y[child], visits[child] / visits[0])
         for parent, below in children.items()
@@ -135,36 +133,18 @@ def _look(**colors: str) -> dict[str, str]:
     return colors | {"style": "; ".join(style)}
 
 
-def tidy(children: Mapping[int, Sequence[int]], root: int = 0) -> dict[int, float]:
-    """Returns the horizontal place of every node: leaves are 1 apart, parents above their middle.
+def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, int]]:
+    """Returns the column and the ply of every node.
 
-    `children` has those of each inner node, from left to right.
+    Leaves are one column apart, and a parent is above the middle of its children.
     """
     places, leaves = {}, itertools.count()
 
-    def place(node: int) -> float:
-        below = [place(child) for child in children.get(node, ())]
-        places[node] = (below[0] + below[-1]) / 2 if below else float(next(leaves))
-        return places[node]
+    def place(i: int, ply: int) -> float:
+        columns = [place(child, ply + 1) for child in children.get(i, ())]
+        column = (columns[0] + columns[-1]) / 2 if columns else float(next(leaves))
+        places[i] = column, ply
+        return column
 
-    place(root)
+    place(0, 0)
     return places
-
-
-def depths_of(parents: np.ndarray) -> np.ndarray:
-    """Returns the depth of each node `[N]`; parents have lower numbers than their children."""
-    depths = np.zeros(len(parents), int)
-    for i in np.flatnonzero(parents >= 0):
-        depths[i] = depths[parents[i]] + 1
-    return depths
-
-
-def children_of(
-    parents: np.ndarray, actions: np.ndarray, chosen: Sequence[int]
-) -> dict[int, list[int]]:
-    """Returns the children of each node, among the chosen nodes, in the order of the actions."""
-    below: dict[int, list[int]] = {}
-    for i in sorted(chosen, key=lambda i: actions[i]):
-        if parents[i] >= 0:
-            below.setdefault(int(parents[i]), []).append(int(i))
-    return below
