@@ -117,7 +117,7 @@ def test_pages_are_legible_and_accessible(browser, barriers, exported, name, wid
             press(component(page, "play"), "truth")
         else:
             page.wait_for_selector(".az-match [data-cell]")
-            page.wait_for_selector("[data-button=choose-3]")
+            page.wait_for_selector("[data-button=reply-3]")
             press(page, "watch")
             page.wait_for_function("!document.querySelector('[data-kind=explorer]').ariaBusy")
         check_fits(page, width, least=43.9 if name == "explain" else 24)

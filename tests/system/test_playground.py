@@ -144,7 +144,7 @@ def test_hex_is_played_against_a_search_that_can_be_watched(browser, written):
 def test_replies_are_chosen_and_lines_end(browser, written):
     with opened(browser, written) as tab:
         root = tab.locator("[data-kind=unbeaten]")
-        root.locator("[data-button=choose-3]").wait_for()
+        root.locator("[data-button=reply-3]").wait_for()
         assert root.locator("[data-claim]").inner_text().startswith("No opponent can")
         how = root.locator(".az-intro").inner_text()
         for count in ("12,345 decisions", "6,789 wins", "321 draws", "no losses"):
@@ -183,5 +183,5 @@ def test_the_page_works_in_a_frame(browser, written):
     with opened(browser, host) as tab:
         frame = tab.frame_locator("iframe")
         frame.locator(".az-match [data-cell='3']").wait_for()
-        frame.locator("[data-button=choose-3]").click()
+        frame.locator("[data-button=reply-3]").click()
         frame.locator("[data-button=line-3]").wait_for()

@@ -7,11 +7,7 @@ import { playerName } from "./words.js";
 /** All games against the network: the reader chooses each reply, and sees the games that follow. */
 export function proof(root, data, place) {
   const game = openGame(data);
-  const choices = openNetworks(data, game).map((network) => ({
-    iteration: network.iteration,
-    choose: (position) => opinionOf(network, game, position).move,
-  }));
-  new Walk(root, game, choices, place);
+  new Proof(root, game, openNetworks(data, game), place);
 }
 
 /** Counts `{won, drawn, lost}`, for the network, over all games that continue from a position. */
@@ -48,69 +44,127 @@ export class Lines {
   }
 }
 
-class Walk {
-  constructor(root, game, choices, place) {
-    Object.assign(this, { root, game, choices, place });
-    this.#begin(0);
-    place.follow((names) => names.includes("iteration") && this.#begin(this.lines.seat));
+/**
+ * A game in which the reader chooses all replies to one side, and can go back to each choice.
+ *
+ * A subclass has `draw()`, and may have `moved()`, which is called when the reader moves or goes back.
+ */
+export class Walk {
+  constructor(root, game) {
+    Object.assign(this, { root, game });
+  }
+
+  /** Starts; `choose(position)` is the move `{action, ...}` of the player `seat`. */
+  begin(choose, seat) {
+    Object.assign(this, { choose, seat, path: [{ position: this.game.init(), action: null }] });
+    this.#answer();
+    this.draw();
+  }
+
+  moved() {}
+
+  get here() {
+    return this.path.at(-1).position;
+  }
+
+  reply(action) {
+    if (!this.game.legal(this.here).includes(action)) return;
+    this.#put({ action });
+    this.#answer();
+    this.moved();
+    this.draw();
+  }
+
+  #answer() {
+    while (!this.here.over && this.here.player === this.seat) this.#put(this.choose(this.here));
+  }
+
+  #put(move) {
+    this.path.push({ ...move, position: this.game.step(this.here, move.action) });
+  }
+
+  #back(length) {
+    this.path.length = length;
+    this.moved();
+    this.draw();
+  }
+
+  /** The move before position `i` of the path. */
+  lastAt(i = this.path.length - 1) {
+    return i ? { position: this.path[i - 1].position, action: this.path[i].action } : null;
+  }
+
+  /** The positions in which the reader had the choice, and the last one, to go back to. */
+  crumbs() {
+    const shown = this.path.map((_, i) => i).filter((i) => this.path[i].position.player !== this.seat || i === this.path.length - 1);
+    return h("ol.az-proof-path", { "aria-label": "the game so far" }, shown.map((i) => this.#crumb(i)));
+  }
+
+  #crumb(i) {
+    const { game } = this;
+    const last = this.lastAt(i);
+    const name = last ? `back to move ${i}, ${game.moveName(last.position, last.action)}` : "back to the start";
+    const isText = game.table?.pictures?.isText;
+    const drawn = isText ? (last ? game.moveLabel(last.position, last.action) : "start") : picture(game, this.path[i].position, { size: 50, last });
+    const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
+    return h("li", pushButton(drawn, `line-${i}`, () => this.#back(i + 1), attributes));
+  }
+
+  /** The board; a click chooses a reply. */
+  board(options) {
+    const onMove = this.here.over || !this.game.hasCells ? null : (action) => this.reply(action);
+    return picture(this.game, this.here, { last: this.lastAt(), label: "choose a reply", ...options, ...(onMove && { onMove }) });
+  }
+
+  /** A table with a button for each reply, and the cells of `cellsOf(action)` next to it. */
+  replies(caption, heads, cellsOf) {
+    const rows = this.game.legal(this.here).map((action) => {
+      const go = pushButton(this.game.moveName(this.here, action), `reply-${action}`, () => this.reply(action), { class: "az-button az-small" });
+      return h("tr", h("th", { scope: "row" }, go), cellsOf(action));
+    });
+    const head = h("tr", heads.map((text) => h("th", { scope: "col" }, text)));
+    return h("table.az-proof-replies", h("caption", caption), h("thead", head), h("tbody", rows));
+  }
+}
+
+class Proof extends Walk {
+  constructor(root, game, networks, place) {
+    super(root, game);
+    Object.assign(this, { networks, place });
+    this.#start(0);
+    place.follow((names) => names.includes("iteration") && this.#start(this.seat));
   }
 
   /** The network of the page's iteration, or the newest. */
   get #network() {
-    return networkOf(this.choices, this.place.get("iteration"));
+    return networkOf(this.networks, this.place.get("iteration"));
   }
 
-  #begin(seat) {
-    this.lines = new Lines(this.game, this.#network.choose, seat);
-    this.path = [{ position: this.game.init(), action: null }];
-    this.#answer();
-    this.#draw();
+  #start(seat) {
+    const network = this.#network;
+    const choose = (position) => opinionOf(network, this.game, position).move;
+    this.lines = new Lines(this.game, choose, seat);
+    this.begin((position) => ({ action: choose(position) }), seat);
   }
 
-  get #here() {
-    return this.path.at(-1).position;
+  moved() {
+    this.place.set({ board: this.here.text });
   }
 
-  /** Plays the reader's reply, and the network's moves after it. */
-  #reply(action) {
-    if (!this.game.legal(this.#here).includes(action)) return;
-    this.#put(action);
-    this.#answer();
-    this.#show();
-  }
-
-  #answer() {
-    while (!this.#here.over && this.#here.player === this.lines.seat) this.#put(this.lines.moves(this.#here)[0]);
-  }
-
-  #put(action) {
-    this.path.push({ position: this.game.step(this.#here, action), action });
-  }
-
-  #back(count) {
-    this.path.length = count;
-    this.#show();
-  }
-
-  #show() {
-    this.place.set({ board: this.#here.text });
-    this.#draw();
-  }
-
-  #draw() {
-    const { seat } = this.lines;
-    Object.assign(this.root.dataset, { board: this.#here.text, seat: playerName(seat) });
+  draw() {
+    const { seat } = this;
+    Object.assign(this.root.dataset, { board: this.here.text, seat: playerName(seat) });
     const side = (other) => {
       const attributes = { "aria-pressed": String(seat === other) };
-      return pushButton(`The network plays ${playerName(other)}`, `seat-${other}`, () => this.#begin(other), attributes);
+      return pushButton(`The network plays ${playerName(other)}`, `seat-${other}`, () => this.#start(other), attributes);
     };
     replace(
       this.root,
       h("div.az-play-bar.az-group", { role: "group", "aria-label": "the network's side" }, side(0), side(1)),
       h("p.az-proof-claim", { "data-claim": "" }, this.#claim()),
       h("p.az-hint", `The network always plays its most likely move, without a search. ${this.game.naming}`),
-      h("ol.az-proof-path", { "aria-label": "the game so far" }, this.path.map((_, i) => this.#crumb(i))),
-      h("div.az-columns", this.#board(), this.#replies()),
+      this.crumbs(),
+      h("div.az-columns", this.#counted(), this.#side()),
     );
   }
 
@@ -118,57 +172,30 @@ class Walk {
     const { won, drawn, lost } = this.lines.below(this.game.init());
     const games = (count) => count.toLocaleString("en");
     const start =
-      `If ${playerName(1 - this.lines.seat)} tries every reply, there are ${games(won + drawn + lost)} games. ` +
+      `If ${playerName(1 - this.seat)} tries every reply, there are ${games(won + drawn + lost)} games. ` +
       `The network of iteration ${this.#network.iteration} wins ${games(won)}, draws ${games(drawn)} and loses ${games(lost)} of them.`;
     return lost ? start : `${start} It never loses.`;
   }
 
-  #crumb(i) {
-    const { position } = this.path[i];
-    const last = this.#lastAt(i);
-    const name = last ? `back to move ${i}, ${this.game.moveName(last.position, last.action)}` : "back to the start";
-    const isText = this.game.table.pictures?.isText;
-    const drawn = isText ? (last ? this.game.moveLabel(last.position, last.action) : "start") : picture(this.game, position, { size: 46, last });
-    const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
-    return h("li", pushButton(drawn, `step-${i}`, () => this.#back(this.#turnAt(i)), attributes));
+  #after(action) {
+    return this.lines.below(this.game.step(this.here, action));
   }
 
-  #lastAt(i) {
-    return i ? { position: this.path[i - 1].position, action: this.path[i].action } : null;
+  #counted() {
+    const labels = Array(this.game.numActions).fill("");
+    for (const action of this.game.legal(this.here)) labels[action] = String(total(this.#after(action)));
+    return this.board({ size: 220, labels });
   }
 
-  /** The length of the path up to the reader's next turn after position `i`. */
-  #turnAt(i) {
-    let count = i + 1;
-    while (count < this.path.length && this.path[count - 1].position.player === this.lines.seat) count++;
-    return count;
-  }
-
-  #board() {
-    const { game, lines } = this;
-    const position = this.#here;
-    const labels = Array(game.numActions).fill("");
-    for (const action of game.legal(position)) labels[action] = String(total(lines.below(game.step(position, action))));
-    const onMove = position.over ? null : (action) => this.#reply(action);
-    const last = this.#lastAt(this.path.length - 1);
-    return picture(game, position, { size: 220, labels, last, label: "choose a reply", ...(game.hasCells && { onMove }) });
-  }
-
-  #replies() {
-    const { game } = this;
-    const position = this.#here;
-    if (position.over) return h("p.az-proof-end", { role: "status" }, proofEnd(this.lines.below(position)));
-    const rows = this.lines.moves(position).map((action) => {
-      const count = this.lines.below(game.step(position, action));
-      const kinds = ["won", "drawn", "lost"].map((kind) => h("td", { "data-kind": kind }, String(count[kind])));
-      const name = game.moveName(position, action);
-      const go = pushButton(name, `reply-${action}`, () => this.#reply(action), { class: "az-button az-small" });
-      return h("tr", { class: count.lost ? "az-mistake" : "" }, h("th", { scope: "row" }, go), h("td", String(total(count))), kinds);
+  #side() {
+    if (this.here.over) return h("p.az-proof-end", { role: "status" }, proofEnd(this.lines.below(this.here)));
+    const heads = [`${playerName(this.here.player)} (you)`, "games", "won", "drawn", "lost"];
+    const caption = "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.";
+    return this.replies(caption, heads, (action) => {
+      const count = this.#after(action);
+      const look = { class: count.lost ? "az-mistake" : "" };
+      return [h("td", look, String(total(count))), ["won", "drawn", "lost"].map((kind) => h("td", { ...look, "data-kind": kind }, String(count[kind])))];
     });
-    const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
-    const head = h("tr", heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.");
-    return h("table.az-proof-replies", caption, h("thead", head), h("tbody", rows));
   }
 }
 
