@@ -16,7 +16,6 @@ from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, s
 
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
-_ROUNDED = 3  # Bytes per weight in large networks.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,35 +99,23 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
 def _pack_networks(
     run_dir: pathlib.Path, typed: custom.Typed, player: Player
 ) -> list[dict[str, Any]]:
-    """Packs the networks of some iterations, the newest last; rounds the weights of large ones."""
-    is_small = player.game.is_small
+    """Packs the networks of some iterations, the newest last."""
     try:
         newest = pack_player(player)
-        if not is_small and _size(newest) > _MOST_BYTES and newest["width"] > _ROUNDED:
-            newest = pack_player(player, _ROUNDED)
-            console.note(
-                f"the network's weights are rounded to {_ROUNDED} bytes, to keep the page small: "
-                "its outputs differ from Python's in about the fifth digit"
-            )
     except ValueError as error:
         console.note(f"the page has no network and no games against it: {error}")
         return []
     if player.name is not None:
         return [newest]
-    most = min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
+    most = min(_MOST_BYTES // len(json.dumps(newest)), _MOST_NETWORKS)
     earlier = [i for i in runs.iterations(run_dir) if i < player.iteration]
     packed = []
     for i in animation.choose_frames(len(earlier), most - 1) if most > 2 else []:
         try:
-            old = custom.load_player(run_dir, typed, earlier[i])
-            packed.append(pack_player(old, newest.get("width")))
+            packed.append(pack_player(custom.load_player(run_dir, typed, earlier[i])))
         except (ValueError, runs.CheckpointError) as error:
             console.note(f"the page has no network of iteration {earlier[i]}: {error}")
     return [*packed, newest]
-
-
-def _size(packed: dict[str, Any]) -> int:
-    return len(json.dumps(packed))
 
 
 def _draw_run(run_dir: pathlib.Path, player: Player) -> Drawing | None:

@@ -147,16 +147,11 @@ def start_text(game: Game, board: Any = None) -> str:
 # Networks: in a small game their outputs in every position, in other games their weights.
 
 
-def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
-    """Packs a player's network for a page.
-
-    Args:
-      player: the player. In small games, the outputs in all positions are packed.
-      width: bytes per weight in other games; see `pack_weights`.
-    """
+def pack_player(player: Player) -> dict[str, Any]:
+    """Packs a player's network for a page; in small games, its outputs in all positions."""
     check_game(player.game)
     if not player.game.is_small:
-        return pack_weights(player, width)
+        return pack_weights(player)
     solution = solve(player.game)
     outputs = player.evaluate(solution.decision_states)
     return pack_answers(player.iteration, solution, *outputs)
@@ -174,14 +169,8 @@ def pack_answers(
     return {"iteration": iteration, "kind": "answers"} | packed
 
 
-def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
-    """Packs the folded weights of a network, for `openNetworks` in `js/network.js`.
-
-    Args:
-      player: the player whose network is packed.
-      width: bytes per weight, 2 to 4; by default all bytes, 4 in float32 and 2 in bfloat16. With 3
-        a weight is rounded by up to 2**-16 of itself.
-    """
+def pack_weights(player: Player) -> dict[str, Any]:
+    """Packs the folded weights of a network, for `openNetworks` in `js/network.js`."""
     network = player.parts.network
     plain = None if network.plain is None else network.plain(player.params)
     if plain is None:
@@ -189,13 +178,12 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     if plain.kind == "quantized":
         return _pack_integers(player)
     kind, blocks, norm, layers = plain
-    size = width or jax.tree.leaves(layers)[0].dtype.itemsize
     header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
     packed = {
-        name: {part: _pack_floats(weights, size) for part, weights in layer.items()}
+        name: {part: pack(weights, "<f4") for part, weights in layer.items()}
         for name, layer in layers.items()
     }
-    return header | {"encoding": network.encoding, "width": size, "layers": packed}
+    return header | {"encoding": network.encoding, "layers": packed}
 
 
 def _pack_integers(player: Player) -> dict[str, Any]:
@@ -206,7 +194,6 @@ def _pack_integers(player: Player) -> dict[str, Any]:
         "kind": "quantized",
         "iteration": player.iteration,
         "encoding": network.encoding,
-        "width": 1,
         "group": list_group(symmetry_group(player.game, network.symmetric)),
         "arrays": arrays,
         "bytes": base64.b64encode(content).decode(),
@@ -233,11 +220,3 @@ def list_arrays(layers: Mapping[str, Mapping[str, Any]]) -> tuple[list[Any], byt
 def list_group(group: Group) -> dict[str, list[list[int]]]:
     """Returns the permutations of cells, copies and actions as lists."""
     return {name: getattr(group, name).tolist() for name in ("cells", "copies", "actions")}
-
-
-def _pack_floats(weights: Any, width: int) -> str:
-    """Rounds float32 numbers to their `width` upper bytes; returns base64."""
-    bits = np.asarray(weights, "<f4").view("<u4")
-    dropped = 4 - width
-    bits = bits + np.uint32(2 ** (8 * dropped) // 2)
-    return pack(bits.reshape(-1, 1).view("u1")[:, dropped:], "u1")

@@ -1,7 +1,6 @@
 import { fixed, h, replace, signed } from "./dom.js";
 import { columns, formula, scoreText } from "./formula.js";
 import { aspect, picture } from "./picture.js";
-import { playoutBoards } from "./playout.js";
 import { highest, moveLabel, moveName, outcomeWords, playedMove, playerName } from "./words.js";
 
 const BOARD = 104; // Pixels of a board's height.
@@ -179,4 +178,16 @@ function digitsOf(scores) {
   let digits = 4;
   while (digits < 8 && blurs(digits)) digits += 1;
   return digits;
+}
+
+/** Draws the positions of the random game of a node, which appear one after the other. */
+function playoutBoards({ game, nodes }, id, size) {
+  const positions = [nodes[id].position];
+  const boards = nodes[id].moves.map((action) => {
+    const last = { position: positions.at(-1), action };
+    positions.push(game.step(last.position, action));
+    return picture(game, positions.at(-1), { size, last });
+  });
+  const items = [picture(game, positions[0], { size }), ...boards].map((drawn, i) => h("li", { style: { "--az-turn": i } }, drawn));
+  return h("ol.az-playout", { "aria-label": "the random game" }, items);
 }

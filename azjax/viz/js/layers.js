@@ -6,8 +6,8 @@ import { numbers } from "./dom.js";
 
 /** The residual network of `azjax/networks/resnet.py`, of dense layers or of convolutions. */
 export class ResNet {
-  constructor({ encoding, blocks, norm, layers, width }, game) {
-    Object.assign(this, { encoding, blocks, norm, game, layers: unpackLayers(layers, width) });
+  constructor({ encoding, blocks, norm, layers }, game) {
+    Object.assign(this, { encoding, blocks, norm, game, layers: unpackLayers(layers) });
     this.taps = "policy_conv" in layers ? tapsOf(game.rows, game.columns) : null;
   }
 
@@ -69,8 +69,8 @@ export class ResNet {
 
 /** The MLP of `azjax/networks/mlp.py`. */
 export class Mlp {
-  constructor({ encoding, blocks, layers, width }, game) {
-    Object.assign(this, { encoding, blocks, game, layers: unpackLayers(layers, width) });
+  constructor({ encoding, blocks, layers }, game) {
+    Object.assign(this, { encoding, blocks, game, layers: unpackLayers(layers) });
   }
 
   /** Returns `{logits, value}` of a position. */
@@ -113,20 +113,9 @@ function relu(x) {
   return x.map((each) => Math.max(0, each));
 }
 
-function unpackLayers(layers, width) {
-  const unpacked = ([name, { kernel, bias }]) => [name, { kernel: unpack(kernel, width), bias: unpack(bias, width) }];
+function unpackLayers(layers) {
+  const unpacked = ([name, { kernel, bias }]) => [name, { kernel: numbers(kernel, Float32Array), bias: numbers(bias, Float32Array) }];
   return Object.fromEntries(Object.entries(layers).map(unpacked));
-}
-
-/** Decodes weights from their `width` upper bytes. */
-function unpack(text, width) {
-  const upper = numbers(text, Uint8Array);
-  if (width === 4) return new Float32Array(upper.buffer);
-  const bytes = new Uint8Array((4 * upper.length) / width);
-  for (let from = 0, to = 4 - width; from < upper.length; to += 4 - width) {
-    for (let i = 0; i < width; i++) bytes[to++] = upper[from++];
-  }
-  return new Float32Array(bytes.buffer);
 }
 
 /** For each cell, pairs of a neighbor and its index in a 3x3 kernel. */
