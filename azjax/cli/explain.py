@@ -82,15 +82,14 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 
 
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """Returns recorded searches and games, for games that the page cannot search."""
+    """Returns recorded games, for rules that the page cannot search."""
     left_out = (
         f"The `most_positions` of {game_title(player.game.name)} is missing or above 20,000, and "
-        "the page does not have the game's rules. So it shows recorded searches and games; you "
+        "the page does not have the game's rules. So it shows recorded games; you "
         "cannot search or play."
     )
     console.note(left_out)
     return [
-        report.first_moves(player),
         report.games(player, read_config(run_dir).seed),
         page.Section("Not included", element=node("p", {"class": "az-about"}, left_out)),
     ]

@@ -50,16 +50,6 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
     return jax.jit(run)
 
 
-def analyze(player: Player, states: State) -> SearchResult:
-    """Searches up to 4 positions without noise, with the compiled search of `sample_games`."""
-    size = len(jax.tree.leaves(states)[0])
-    rows = np.minimum(np.arange(_BATCH), size - 1)
-    padded = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], states)
-    search, temperatures = _make_search(player.parts), np.zeros(_BATCH, np.float32)
-    result, _, _ = search(player.params, jax.random.key(0), padded, temperatures, False)
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:size], result)
-
-
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
     """Plays games of a player against itself, with the noise and the temperature of training."""
     if num_games < 1:

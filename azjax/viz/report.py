@@ -8,14 +8,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import jax
-import numpy as np
 
 from azjax import runs
 from azjax._files import Path
 from azjax._settings import flatten
-from azjax.drawing import Drawing, check_folder, node, signed
+from azjax.drawing import Drawing, check_folder, node
 from azjax.games import solver
-from azjax.games.base import Game, Positions, State, init_batch, name_actions
+from azjax.games.base import Game, Positions
 from azjax.games.solver import Solution
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.networks.base import Network
@@ -27,10 +26,9 @@ from azjax.runs.pretrained import read_about
 from azjax.training import metrics
 from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.games import analyze, games_strips, sample_games
+from azjax.viz.games import games_strips, sample_games
 from azjax.viz.live import game_title
 from azjax.viz.page import Section, write_page
-from azjax.viz.pictures import draw_state
 
 _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
     ("Training loss", "mean over an iteration", False,
@@ -46,7 +44,6 @@ _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the 
      {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
     ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
 ]  # fmt: skip
-_MOST_MOVES = 3  # Positions after a first move that are shown next to the start.
 
 
 def write_report(
@@ -72,7 +69,6 @@ def write_report(
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_animation(run_dir, player, solution),
-        first_moves(player),
         games(player, config.seed),
         Section("Configuration", element=node("div", {"class": "az-facts-columns"}, settings)),
     ]
@@ -193,68 +189,6 @@ def _animation(run_dir: pathlib.Path, player: Player, solution: Solution | None)
     return [Section("The whole game, iteration by iteration", intro, element=picture.element)]
 
 
-def first_moves(player: Player) -> Section:
-    """Shows the network's policy and its search at the start and, if few, after each first move."""
-    names, states = _first_positions(player)
-    logits, values = player.evaluate(states)
-    result = analyze(player, states)
-    legal = np.asarray(jax.jit(jax.vmap(player.game.legal_actions))(states))
-    policies = np.asarray(jax.nn.softmax(logits, where=legal))
-    visits = np.asarray(result.visit_counts)
-    rows = []
-    for i, name in enumerate(names):
-        state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
-        pictures = [
-            _heat(player.game, state, legal[i], policies[i], "{:.0%}", "policy of the network"),
-            _heat(player.game, state, legal[i], visits[i], "{}", "visits of the search"),
-        ]
-        action = int(result.action[i])
-        played, q = name_actions(player.game, state)[action], float(result.q_values[i, action])
-        caption = (
-            f"{name}: the network's value is {signed(float(values[i]))} for the player to move; "
-            f"the search plays {played} with Q {signed(q)}"
-        )
-        rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
-    search = player.parts.search
-    intro = (
-        "The first picture of a position shows the policy of the network alone, a probability for "
-        "each move. The second shows how often the search visits each move. Q is the mean value "
-        "that the search found for the move that it plays. The search makes "
-        f"{search.num_simulations} simulations, without noise."
-    )
-    if search.algorithm == "gumbel":
-        intro += " Gumbel's search visits every move that it considers, including bad ones."
-    return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
-
-
-def _heat(
-    game: Game, state: State, legal: np.ndarray, numbers: np.ndarray, template: str, name: str
-) -> Element:
-    """Draws a position with a number for each legal action, and a caption."""
-    labels = [template.format(x) if ok else "" for x, ok in zip(numbers, legal, strict=True)]
-    heat = numbers / max(float(numbers.max()), 1e-9)
-    size = 150 if math.prod(game.board_shape) <= 9 else 280
-    picture = draw_state(game, state, size, values=heat, labels=labels).element
-    picture.set("aria-label", f"{name}: {' '.join(labels)}")
-    return node("div", None, picture, node("div", {"class": "az-hint"}, name))
-
-
-def _first_positions(player: Player) -> tuple[list[str], State]:
-    """Returns the start and, if there are few up to symmetry, the positions after a first move."""
-    game, start = player.game, jax.device_get(init_batch(player.game, 1))
-    actions = np.flatnonzero(game.legal_actions(game.init()))
-    if game.symmetries is not None:
-        orbits = game.symmetries.actions[:, actions].min(axis=0)
-        actions = actions[np.unique(orbits, return_index=True)[1]]
-    if len(actions) > _MOST_MOVES:
-        return ["Start"], start
-    step = jax.jit(jax.vmap(lambda action: game.step(game.init(), action)[0]))
-    after = jax.device_get(step(actions))
-    moves = name_actions(game, game.init())
-    names = ["Start", *(f"After move {moves[action]}" for action in actions)]
-    return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
-
-
 def games(player: Player, seed: int) -> Section:
     """Shows games that the network plays against itself."""
     played = sample_games(player, jax.random.key(seed), 3)
@@ -278,9 +212,7 @@ _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
     "Most sections of the page share one position: change it in one section, and the others follow."
 )
-_RECORDED = (
-    "This page shows recorded searches and games of one player that was trained in this way."
-)
+_RECORDED = "This page shows recorded games of one player that was trained in this way."
 
 
 def introduce(is_live: bool) -> Section:

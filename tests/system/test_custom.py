@@ -26,6 +26,6 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
         assert note in capfd.readouterr().err
         assert play.main(["--o", "network", *own]) == 0
     page = pathlib.Path("explain.html").read_text()
-    assert note in page and "First moves" in page and 'data-kind="explorer"' not in page
+    assert note in page and "Games of self-play" in page and 'data-kind="explorer"' not in page
     shown = capfd.readouterr().out
     assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown
