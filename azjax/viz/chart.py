@@ -104,25 +104,9 @@ def _picture(title: str, parts: Iterable[Element], height: float, width: float) 
 
 
 def side_by_side(charts: Iterable[Element]) -> Element:
-    """Arranges charts in columns.
-
-    On a phone each chart scrolls, which keeps its text legible. A legend below it has the names of
-    its lines and of its axis, which the scrolling hides.
-    """
+    """Arranges charts in columns. On a phone each chart scrolls, which keeps its text legible."""
     scrolls = {"class": "az-scroll", "tabindex": 0}
-    boxes = [node("div", scrolls, chart, _names(chart)) for chart in charts]
-    return node("div", {"class": "az-charts"}, *boxes)
-
-
-def _names(chart: Element) -> Element:
-    """Returns the legend of a chart; the style sheet hides it where the chart fits."""
-    items = []
-    for label in chart.findall(".//text[@class='az-name']"):
-        look = f"--az-phase: {label.get('style', '').removeprefix('fill: ')}"
-        line = node("span", {"class": "az-key-line", "style": look})
-        items.append(node("li", None, line, label.text))
-    axis = node("li", None, "horizontal: ", chart.findtext(".//text[@class='az-axis-name']"))
-    return node("ul", {"class": "az-legend az-names"}, *items, axis)
+    return node("div", {"class": "az-charts"}, *(node("div", scrolls, chart) for chart in charts))
 
 
 def standalone(chart: Element) -> Drawing:
@@ -197,7 +181,6 @@ def _y_axis(ticks: Sequence[float], to_y) -> Iterable[Element]:
 def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Element:
     parts = [_text(to_x(x), bottom + 16, _number(x), anchor="middle", faint=True) for x in ticks]
     name = _text(_RIGHT + 24, bottom + 16, x_label, faint=True)
-    name.set("class", "az-axis-name")
     return node("g", None, *parts, name)
 
 
@@ -212,7 +195,6 @@ def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Ele
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
         parts.append(node("circle", spot, node("title", None, tip)))
     label = _text(places[-1][0] + 10, label_y + 4, name)
-    label.set("class", "az-name")
     label.set("style", f"fill: {color}")
     return node("g", {"class": "az-series"}, *parts, label)
 

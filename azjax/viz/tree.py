@@ -17,10 +17,6 @@ BOARD = 44
 _SPACING, _LEVEL = 64, 128  # Pixels between siblings, and between plies.
 _BOX, _HEIGHT = 56, 102
 _EDGE, _INK, _FAINT, _PAPER, _PANEL = "#8c959f", "#24292f", "#57606a", "#ffffff", "#f6f8fa"
-_VARIABLES = {  # CSS variables of a page for these colors, in light and dark themes.
-    **{COLOR_X: "x", COLOR_O: "o", _EDGE: "control", _INK: "ink", _FAINT: "muted"},
-    **{_PAPER: "paper", _PANEL: "panel"},
-}
 
 
 def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int = 40) -> Drawing:
@@ -78,19 +74,19 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
             for n, line in enumerate(lines)
         ]
         if hidden := np.count_nonzero(parents == i) - len(children.get(i, ())):
-            more = {"text-anchor": "middle", "font-size": 9} | _look(fill=_FAINT)
+            more = {"text-anchor": "middle", "font-size": 9} | {"fill": _FAINT}
             texts.append(_text(_BOX / 2, _HEIGHT - 4, f"+{hidden} below", more))
         turn = "the game is over" if over else f"{'XO'[player]} to move"
         title = f"node {i}: {turn}, {visits[i]} visits, Q {signed(values[i])}"
         place = {"transform": f"translate({x[i] - _BOX / 2:.1f} {y[i]:.1f})"}
-        box = node("rect", border | _look(fill=_PANEL, stroke=color))
+        box = node("rect", border | {"fill": _PANEL, "stroke": color})
         boxes.append(node("g", place, node("title", None, title), box, pictures[i], *texts))
 
     caption = _caption(visits, shown)
     width = max(max(x.values()) + _BOX / 2 + 8, 7.0 * len(caption))
     height = max(y.values()) + _HEIGHT + 44
-    text = _text(8, height - 10, caption, _look(fill=_FAINT) | {"font-size": 13})
-    paper = node("rect", {"width": width, "height": height, "rx": 6} | _look(fill=_PAPER))
+    text = _text(8, height - 10, caption, {"fill": _FAINT} | {"font-size": 13})
+    paper = node("rect", {"width": width, "height": height, "rx": 6} | {"fill": _PAPER})
     return canvas(width, height, paper, *edges, *boxes, text, label=caption)
 
 
@@ -108,7 +104,7 @@ def _caption(visits: np.ndarray, shown: list[int]) -> str:
 def _edge(x1, y1, x2, y2, share):
     start, middle = y1 + _HEIGHT, (y1 + _HEIGHT + y2) / 2
     path = f"M{x1:.1f} {start:.1f}C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
-    look = {"fill": "none", "stroke-width": 1 + 6 * float(share)} | _look(stroke=_EDGE)
+    look = {"fill": "none", "stroke-width": 1 + 6 * float(share)} | {"stroke": _EDGE}
     return node("path", {"d": path} | look)
 
 
@@ -124,13 +120,7 @@ def _fit(pictures: Collection[Element]) -> None:
 
 
 def _text(x, y, text, style):
-    return node("text", {"x": x, "y": y, "font-size": 10} | _look(fill=_INK) | style, text)
-
-
-def _look(**colors: str) -> dict[str, str]:
-    """Returns attributes with these colors, which the variables of a page override."""
-    style = (f"{name}: var(--az-{_VARIABLES[color]}, {color})" for name, color in colors.items())
-    return colors | {"style": "; ".join(style)}
+    return node("text", {"x": x, "y": y, "font-size": 10} | {"fill": _INK} | style, text)
 
 
 def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, int]]:

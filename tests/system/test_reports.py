@@ -27,24 +27,10 @@ def open_report(run, browser, width, height=800, **settings):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
-def test_a_report_is_accessible_and_its_lines_have_their_names(
-    run, browser, barriers, scheme, width
-):
+def test_a_report_is_accessible(run, browser, barriers, scheme, width):
     page = open_report(run, browser, width, color_scheme=scheme)
     assert barriers(page) == []
-    inside = """(box, query) => [...box.querySelectorAll(query)].filter((e) => {
-      const [inner, outer] = [e, box].map((x) => x.getBoundingClientRect());
-      return inner.width && inner.left >= outer.left && inner.right <= outer.right;
-    }).map((e) => e.textContent)"""
-    boxes = page.locator(".az-charts .az-scroll").all()
-    assert len(boxes) == 4
-    for box in boxes:
-        names = box.locator(".az-name").all_text_contents()
-        axis = box.locator(".az-axis-name").text_content()
-        fits = width > 1000
-        assert box.evaluate(inside, ".az-name") == (names if fits else []) and names
-        legend = [] if fits else [*names, f"horizontal: {axis}"]
-        assert box.evaluate(inside, ".az-names li") == legend
+    assert page.locator(".az-charts .az-scroll").count() == 4
     page.close()
 
 
