@@ -110,12 +110,7 @@ _NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch explora
 
 @dataclasses.dataclass(frozen=True)
 class MctxPolicy:
-    """A policy of mctx as an algorithm for `make_search`, players and `Parts`: `from_mctx`.
-
-    ```python
-    search = az.search.from_mctx(mctx.gumbel_muzero_policy, num_simulations=32)
-    run = az.train(parts._replace(search=search), "runs/mctx")
-    ```
+    """A policy of mctx as an algorithm: `from_mctx(mctx.muzero_policy, num_simulations=32)`.
 
     The policy is called once for each position, with a batch of one under `vmap`. A result
     therefore depends only on the position and its key. The search passes these arguments if the
@@ -205,10 +200,9 @@ class _Settings:
     def __post_init__(self):
         check("search", self)
 
-    def select(self, roots: Roots) -> SearchResult:
+    def select(self: Any, roots: Roots) -> SearchResult:
         """Searches with the policy."""
-        settings: Any = self
-        arguments = dataclasses.asdict(settings)
+        arguments = dataclasses.asdict(self)
         del arguments["algorithm"]
         count = arguments.pop("num_simulations")
         return MctxPolicy(functools.partial(self._policy, **arguments), count).select(roots)
