@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax
 import pytest
 
-from azjax import callbacks, training
+from azjax import training
 from azjax.cli import console, train
 from azjax.games import solver
 from azjax.proof import certificate as certificates
@@ -89,7 +89,6 @@ def compiling_once():
         patch.setattr(solver, "solve", solve_once)
         patch.setattr(training, "make_iteration", make_iteration)
         patch.setattr(training, "make_state", make_state)
-        share(callbacks, "make_summary", lambda game, _: (game,))
         patch.setattr(certificates, "search_policy", network_alone)
         patch.setattr(certificates, "examine", _Called(certificates.examine))
         yield patch
