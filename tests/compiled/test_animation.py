@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from azjax.games.display import Display
+from azjax.games.base import Display
 from azjax.viz import animation
 from azjax.viz.positions import position_table, true_values
 from reference import Position, sign

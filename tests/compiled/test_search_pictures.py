@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.games.base import Display, init_batch
+from azjax.games.base import Display
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.pictures import draw_search

@@ -7,7 +7,6 @@ import pytest
 from azjax.cli import report
 from azjax.runs import presets
 from experiments import pictures
-from small import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
 
