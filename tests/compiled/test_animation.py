@@ -38,6 +38,7 @@ def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas):
         assert set(sizes[sizes < whole]) == {sizes.max()}
         counts = np.bincount(sample.classes, minlength=len(sample.ply))[: len(sample.ply)]
         np.testing.assert_array_equal(counts, sample.members)
+        assert sample.members.max() <= 8  # The symmetric copies of one position.
     every = np.ones((1, len(solution.decisions)), bool)
     label = animation.draw_animation(sample, np.array([0]), every).element.get("aria-label")
     assert f": {sample.members.sum():,} blunders after 0 iterations" in label
