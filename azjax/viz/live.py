@@ -180,7 +180,7 @@ def pack_weights(player: Player) -> dict[str, Any]:
     kind, blocks, norm, layers = plain
     header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
     packed = {
-        name: {part: pack(weights, "<f4") for part, weights in layer.items()}
+        name: {part: pack(np.asarray(weights), "<f4") for part, weights in layer.items()}
         for name, layer in layers.items()
     }
     return header | {"encoding": network.encoding, "layers": packed}
