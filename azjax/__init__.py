@@ -28,45 +28,13 @@ if TYPE_CHECKING:
     from azjax.training.loop import Callback, iterate
 
 __version__ = "0.1.0"
-__all__ = [
-    "PUCT",
-    "UCT",
-    "Agent",
-    "Callback",
-    "Config",
-    "Game",
-    "Gumbel",
-    "Network",
-    "Parts",
-    "Player",
-    "callbacks",
-    "check_game",
-    "export",
-    "from_module",
-    "from_nnx",
-    "games",
-    "iterate",
-    "load",
-    "make",
-    "make_network",
-    "make_parts",
-    "make_search",
-    "mctx_fns",
-    "networks",
-    "play_match",
-    "players",
-    "presets",
-    "proof",
-    "prove_seat",
-    "repair",
-    "runs",
-    "search",
-    "solve",
-    "train",
-    "training",
-    "verify",
-    "viz",
-]
+__all__ = ["callbacks", "games", "networks", "players", "proof", "runs", "search"]
+__all__ += ["training", "viz"]
+__all__ += ["Game", "make", "check_game", "solve"]
+__all__ += ["Network", "from_module", "from_nnx", "make_network"]
+__all__ += ["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"]
+__all__ += ["Parts", "Callback", "iterate", "Config", "presets", "make_parts", "train"]
+__all__ += ["Player", "load", "export", "verify", "prove_seat", "repair", "Agent", "play_match"]
 _MODULES = {  # Where each name is defined; other names are modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
     **dict.fromkeys(["Network", "from_module", "make_network"], "networks"),

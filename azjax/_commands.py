@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from typing import Any
 
 
 def command(module: str, *arguments: object) -> str:
@@ -26,21 +25,6 @@ def check_installed(package: str, needed_by: str) -> None:
     if importlib.util.find_spec(package) is None:
         install = command("pip", "install", package)
         raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
-
-
-def unpicklable(advice: str) -> Any:
-    """Returns the method `__reduce__` of a record of functions; it names what to send instead."""
-
-    def reduce(record: Any) -> Any:
-        kind = type(record).__name__
-        raise TypeError(f"{kind} has functions, which cannot be pickled: {advice}")
-
-    return reduce
-
-
-def keep(record: Any, memo: Any = None) -> Any:
-    """The methods `__copy__` and `__deepcopy__` of a record, which never changes."""
-    return record
 
 
 def write_note(sentence: str) -> None:

@@ -76,13 +76,12 @@ def gather(text: str) -> list[str]:
     return [bytes(row).rstrip(b"\0").decode(errors="ignore") for row in rows]
 
 
-def any_of(*flags: bool) -> tuple[bool, ...]:
-    """Returns, for each flag, whether it is set in any process."""
+def any_of(flag: bool) -> bool:
+    """Returns whether a flag is set in any process."""
     if jax.process_count() == 1:
-        return flags
+        return flag
     with connected():
-        raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
-    return tuple(bool(flag) for flag in raised)
+        return bool(np.any(multihost_utils.process_allgather(np.asarray(flag))))
 
 
 def check_same(values: dict[str, Any]) -> None:

@@ -1,11 +1,13 @@
-"""The callbacks of a run: records, checkpoints, Ctrl-C, snapshots and the report.
+"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots, loggers.
 
 Those of other modules are imported here, so that all are in one namespace.
 """
 
 import contextlib
 import errno
+import json
 import pathlib
+import re
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -14,80 +16,69 @@ import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
+from azjax._commands import check_installed
 from azjax._files import Path
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
-from azjax.runs.player import Player
 from azjax.runs.strength import Strength
-from azjax.training.loggers import TensorBoard, WeightsAndBiases
+from azjax.training import metrics
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Record
-from azjax.viz import animation, report
+from azjax.viz import animation
 
-__all__ = [
-    "Callback",
-    "Certification",
-    "Checkpoints",
-    "Interrupts",
-    "LabelledEvaluation",
-    "Report",
-    "Sink",
-    "Snapshots",
-    "Strength",
-    "TensorBoard",
-    "Verification",
-    "WeightsAndBiases",
-]
-Note = Callable[[str], None]
+__all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
+__all__ += ["Printer", "Records", "Snapshots", "Strength", "TensorBoard", "Verification"]
+__all__ += ["WeightsAndBiases"]
 
 
-class Sink(Callback):
-    """Passes every record to a sink, such as a display or a file."""
+class Records(Callback):
+    """Appends every record to a file, one JSON object per line."""
 
-    def __init__(self, open_sink: Callable[[Loop], Any]):
-        """Takes `Loop -> sink`, called at the start. The sink is called with each record."""
-        self._open, self._sink = open_sink, None
+    def __init__(self, path: pathlib.Path):
+        """Takes the path; records after the checkpoint that training starts from are dropped."""
+        self._path, self._file = path, None
 
     def on_start(self, loop: Loop) -> None:
-        """Opens the sink."""
-        self._sink = self._open(loop)
+        self._file: Any = metrics.open_records(self._path, after=loop.iteration)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Passes on the record."""
-        assert self._sink is not None
-        self._sink(loop.record)
-
-    def on_end(self, loop: Loop) -> None:
-        """Closes the sink: later callbacks print results, and a terminal has one writer."""
-        self.close()
+        self._file.write(json.dumps(loop.record.as_dict()) + "\n")
+        self._file.flush()
 
     def close(self) -> None:
-        """Closes the sink, if it is open."""
-        sink, self._sink = self._sink, None
-        if sink is not None:
-            sink.close()
+        if self._file is not None:
+            self._file.close()
 
 
-class Output(Sink):
-    """Passes every record to a sink that prints; training loses nothing if it cannot print.
+class Printer(Callback):
+    """Passes every record to a function that prints; training loses nothing if it cannot print.
 
     If the reader of its pipe has exited, training ends after this iteration, as after Ctrl-C. If
     its terminal is closed, training continues: SIGHUP ends it, unless the user has prevented that.
     """
 
+    def __init__(self, start: Callable[[Loop], Callable[[Record], None]]):
+        """Takes `Loop -> print`, called at the start; `print.close` is called, if there is one."""
+        self._start, self._print = start, None
+
+    def on_start(self, loop: Loop) -> None:
+        self._print: Any = self._start(loop)
+
     def on_iteration(self, loop: Loop) -> None:
-        """Passes on the record, if possible."""
         try:
-            super().on_iteration(loop)
+            self._print(loop.record)
         except OSError as error:
             interrupts.discard_output()
             if error.errno != errno.EIO:
                 loop.interrupted, interrupts.now.signal = True, signal.SIGPIPE
 
+    def on_end(self, loop: Loop) -> None:
+        self.close()  # Later callbacks print results, and a terminal has one writer.
+
     def close(self) -> None:
-        """Closes the sink."""
+        shown, self._print = self._print, None
         with contextlib.suppress(OSError):
-            super().close()
+            getattr(shown, "close", lambda: None)()
 
 
 class Checkpoints(Callback):
@@ -95,14 +86,14 @@ class Checkpoints(Callback):
 
     everywhere = True
 
-    def __init__(self, run_dir: Path, every: int, keep: int, rank: Callable[[Record], float]):
-        """Saves every few iterations, and keeps the newest ones and that of the highest rank."""
-        self._run_dir, self._every, self._keep, self._rank = run_dir, every, keep, rank
+    def __init__(self, run_dir: Path, every: int, keep: int, verifies_all: bool):
+        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`."""
+        self._run_dir, self._every, self._keep, self._all = run_dir, every, keep, verifies_all
 
     def on_iteration(self, loop: Loop) -> None:
-        """Saves the state if a checkpoint is due."""
         if loop.is_last or loop.iteration % self._every == 0:
-            checkpoint.save(self._run_dir, loop.state, self._rank(loop.record), self._keep)
+            score = metrics.rank(loop.record, self._all)
+            checkpoint.save(self._run_dir, loop.state, score, self._keep)
             loop.tell("on_checkpoint")
 
 
@@ -112,86 +103,106 @@ class Interrupts(Callback):
     everywhere = True
 
     def __init__(self):
-        """Does not handle signals until the loop starts."""
         self._held = contextlib.ExitStack()
 
     def on_start(self, loop: Loop) -> None:
-        """Starts to handle the signals."""
         self._request = self._held.enter_context(interrupts.Request())
 
     def on_iteration(self, loop: Loop) -> None:
-        """Sets `loop.interrupted` if it is set, or a signal was received, in any process."""
-        (loop.interrupted,) = processes.any_of(loop.interrupted or self._request.made)
+        loop.interrupted = processes.any_of(loop.interrupted or self._request.made)
 
     def on_end(self, loop: Loop) -> None:
-        """Restores the previous signal handler."""
         self.close()
 
     def close(self) -> None:
-        """Restores the previous signal handler."""
         self._held.close()
 
 
 class Snapshots(Callback):
     """Saves in which positions the network blunders, after every verification."""
 
-    def __init__(self, verification: Verification, run_dir: Path, note: Note):
-        """Takes the verification, which must be called first; failures to write are only noted."""
-        self._verification, self._run_dir, self._note = verification, run_dir, note
+    def __init__(self, verification: Verification, run_dir: Path):
+        """Takes the verification, which must be called first."""
+        self._verification, self._run_dir = verification, run_dir
 
     def on_start(self, loop: Loop) -> None:
-        """Saves the blunders of the initial network."""
         self.on_iteration(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Saves the blunders of an iteration, if it was verified."""
         verdict = self._verification.verdict
-        if verdict is None:
-            return
-        try:
+        if verdict is not None:
             is_blunder = np.asarray(verdict.is_blunder)
             animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
-        except OSError as error:
-            self._note(
-                f"the snapshot of iteration {loop.iteration} was not written: {error.strerror}"
-            )
 
 
-class Report(Callback):
-    """Writes `report.html` at the end of training; a failure does not affect the run."""
+class TensorBoard(Callback):
+    """Writes every metric as a TensorBoard scalar to a folder, with the package tensorboardX.
 
-    path: pathlib.Path | None = None  # Where the page is, once it is written.
-    failed: str | None = None  # The reason if it could not be written.
+    A resumed run replaces the points after its checkpoint.
+    """
 
-    def __init__(
-        self,
-        run_dir: Path,
-        solution: Any = None,
-        announce: Note = lambda sentence: None,
-    ):
-        """Takes the solution of a game that can be enumerated.
+    def __init__(self, folder: Path):
+        check_installed("tensorboardX", "TensorBoard")
+        self._folder, self._writer = pathlib.Path(folder), None
 
-        `announce` is called with a sentence before the page is written, which takes a while.
-        """
-        self._run_dir, self._solution = pathlib.Path(run_dir), solution
-        self._announce, self._trained = announce, False
+    def on_start(self, loop: Loop) -> None:
+        from tensorboardX import SummaryWriter  # An optional package that is slow to import.
+
+        # TensorBoard drops the points of earlier files from this step on.
+        self._writer: Any = SummaryWriter(str(self._folder), purge_step=loop.iteration + 1)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Records that the run has changed."""
-        self._trained = True
+        for name, value in _scalars(loop).items():
+            self._writer.add_scalar(name, value, loop.iteration)
+        self._writer.flush()
 
-    def on_end(self, loop: Loop) -> None:
-        """Writes the page, unless a finished run already has one."""
-        if not self._trained and (self._run_dir / "report.html").exists():
-            return
-        player = make_player(loop)
-        self._announce("writing the report")
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class WeightsAndBiases(Callback):
+    """Logs every metric to Weights & Biases, with the package wandb.
+
+    The arguments are those of `wandb.init`, such as `mode="offline"`. A resumed run continues its
+    W&B run if `dir` is given: the folder in which W&B keeps its files.
+    """
+
+    def __init__(self, project: str = "azjax", **settings: Any):
+        check_installed("wandb", "Weights & Biases")
+        self._settings: dict[str, Any] = {"project": project, **settings}
+        self._run: Any = None
+
+    def on_start(self, loop: Loop) -> None:
+        """Starts a W&B run, or continues the newest one with files in `dir` after a resume."""
+        import wandb  # An optional package that is slow to import.
+        from wandb import errors
+
+        folder, known = self._settings.get("dir"), {}
+        if folder is not None and loop.iteration:
+            names = [path.name for path in pathlib.Path(folder).glob("wandb/*run-*")]
+            found = [re.search(r"run-(\d{8}_\d{6})-(.+)$", name) for name in names]
+            if found := [match for match in found if match]:
+                known = {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
         try:
-            self.path = report.write_report(self._run_dir, player, self._solution)
-        except (OSError, ValueError) as error:
-            self.failed = f"the report was not written: {error}"
+            self._run = wandb.init(**known | self._settings)
+        except (errors.Error, ValueError) as error:  # Such as a mode that does not exist.
+            said = str(error).partition("\n")[0].rstrip(".")
+            raise ConnectionError(
+                f"Weights & Biases did not start ({said}): call `wandb login`, or resume the run "
+                "with the environment variable WANDB_MODE=offline, or without this logger"
+            ) from error
+
+    def on_iteration(self, loop: Loop) -> None:
+        if loop.iteration >= self._run.step:  # W&B rejects steps that it has already.
+            self._run.log(_scalars(loop), step=loop.iteration)
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.finish()
 
 
-def make_player(loop: Loop) -> Player:
-    """Returns the averaged network of a training loop as a player."""
-    return Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)
+def _scalars(loop: Loop) -> dict[str, float]:
+    """Returns all metrics of an iteration that are not None, except `iteration`."""
+    metrics = loop.record.as_dict().items()
+    return {name: value for name, value in metrics if value is not None and name != "iteration"}

@@ -8,10 +8,9 @@ import dataclasses
 import gc
 import pathlib
 import re
-import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,66 +21,57 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import runs, training
 from azjax._commands import write_note
-from azjax._settings import from_dict, list_changes
+from azjax._settings import from_dict
 from azjax.callbacks import (
     Checkpoints,
     Interrupts,
-    Note,
-    Output,
-    Report,
-    Sink,
+    Printer,
+    Records,
     Snapshots,
-    make_player,
+    TensorBoard,
+    WeightsAndBiases,
 )
 from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
-from azjax.runs import checkpoint, lock, presets
-from azjax.runs.config import Config, count_devices, fit_devices, is_custom, make_parts
-from azjax.runs.plan import SMOKE, Plan
+from azjax.runs import checkpoint, directory, presets
+from azjax.runs.config import Config, Plan, count_devices, is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
-from azjax.training.loggers import make_loggers
 from azjax.training.loop import Callback, Loop, check_callbacks
+from azjax.viz.report import write_report
 
 _IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
+_SMOKE_PLAN: dict[str, Any] = {"until": "never", "max_iterations": 3}
 
 
 @dataclasses.dataclass
 class Run:
-    """A training run in its directory, from `open_run`, and its results.
-
-    Attributes:
-      goal: the goal that `plan.until` selects for this game.
-      loop: the training loop, with the state to start from.
-      needs: the memory that training needs on each device.
-      verification: verifies every position; None if the game cannot be enumerated.
-      evaluation: evaluates on labelled positions; None if the game has none.
-      certification: writes the certificate; set by `train`.
-      report: writes the report; set by `train`.
-    """
+    """A training run in its directory, from `open_run`, and its results."""
 
     config: Config
     plan: Plan
-    goal: certificates.Goal
+    goal: certificates.Goal  # That `plan.until` selects for this game.
     run_dir: pathlib.Path
-    loop: Loop
-    needs: memory.Estimate
+    loop: Loop  # The training loop, with the state to start from.
+    needs: memory.Estimate  # The memory that training needs on each device.
     num_devices: int
-    verification: Verification | None
-    evaluation: LabelledEvaluation | None
-    certification: Certification | None = None
-    report: Report | None = None
+    verification: Verification | None  # Of every position, if the game can be enumerated.
+    evaluation: LabelledEvaluation | None  # On labelled positions, if the game has some.
+    certification: Certification | None = None  # Writes the certificate; set by `train`.
+    report: pathlib.Path | None = None  # The page, once it is written.
+    report_error: str | None = None  # The reason if it could not be written.
 
     @property
     def player(self) -> Player:
         """The averaged network."""
-        return make_player(self.loop)
+        parts = self.loop.parts
+        return Player(parts, parts.network.fold(self.loop.average), self.loop.iteration)
 
     @property
     def certificate(self) -> certificates.Certificate | None:
-        """The certificate of the last network, or None if that network was not verified."""
+        """The certificate of the last network; None if it was not verified."""
         return self.certification and self.certification.certificate
 
     @property
@@ -100,7 +90,7 @@ class Run:
         callbacks: Sequence[Callback] = (),
         displays: Sequence[Callback] = (),
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-        announce: Note = lambda sentence: None,
+        announce: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         """Trains until the goal or the last iteration, with all callbacks of a run.
 
@@ -110,35 +100,37 @@ class Run:
           show: called with the certificate after it is written.
           announce: called with sentences on what takes a while after the last iteration.
         """
-        verification, path = self.verification, self.run_dir / "metrics.jsonl"
+        verification, plan = self.verification, self.plan
         verifies_all = verification is None or verification.every == 1
-        start, plan = self.loop.iteration, self.plan
         listed: list[Callback | None] = [verification, self.evaluation]
         if verification is not None:
-            listed.append(Snapshots(verification, self.run_dir, _note))
+            listed.append(Snapshots(verification, self.run_dir))
             certificate = self.run_dir / "certificate.json"
             self.certification = Certification(
                 verification, self.goal, self.config.seed, certificate, show, announce
             )
         if every := plan.strength_every:
-            games, folder = plan.strength_games, self.run_dir / "strength"
-            listed.append(Strength(self.loop.parts, every, games, self.config.seed, folder))
-        loggers = make_loggers(plan.log, self.run_dir, dataclasses.asdict(self.config))
-        record = Sink(lambda loop: metrics.JsonLines(path, start))
-        listed += [*callbacks, *loggers, record, *displays]
-        checkpoints = Checkpoints(
-            self.run_dir,
-            plan.checkpoint_every,
-            plan.keep_checkpoints,
-            lambda record: metrics.rank(record, verifies_all),
-        )
-        listed += [self.certification, checkpoints]
-        if plan.report:
-            solution = verification and verification.solution
-            self.report = Report(self.run_dir, solution, announce)
-            listed.append(self.report)
+            games = plan.strength_games
+            listed.append(Strength(self.loop.parts, every, games, self.config.seed))
+        loggers = _make_loggers(plan, self.run_dir, self.config)
+        listed += [*callbacks, *loggers, Records(self.run_dir / "metrics.jsonl"), *displays]
+        every, keep = plan.checkpoint_every, plan.keep_checkpoints
+        listed += [self.certification, Checkpoints(self.run_dir, every, keep, verifies_all)]
         self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
+        start = self.loop.iteration
         self.loop.run()
+        has_page = self.loop.iteration == start and (self.run_dir / "report.html").exists()
+        if plan.report and not has_page:
+            processes.in_first(lambda: self._write_report(announce))
+
+    def _write_report(self, announce: Callable[[str], None]) -> None:
+        """Writes `report.html`; a failure does not affect the run."""
+        announce("writing the report")
+        solution = self.verification and self.verification.solution
+        try:
+            self.report = write_report(self.run_dir, self.player, solution)
+        except (OSError, ValueError) as error:
+            self.report_error = f"the report was not written: {error}"
 
 
 def train(
@@ -167,28 +159,32 @@ def train(
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
         needs the name of a game or a `Game`; `cpu_devices` is for the program only.
 
-    Raises:
-      ValueError: if arguments contradict each other, the machine, or the run to resume.
-      runs.CheckpointError: if the run directory cannot be used.
-      FloatingPointError: if a metric is NaN or infinite.
-      KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
-        the iteration is finished and saved first.
+    Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
+    exited; the iteration is finished and saved first.
     """
     check_callbacks(callbacks)
     config, whole = _choose_settings(what, seed, plan, resume)
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
-        if path is None:
-            raise ValueError("run_dir is None: name the run to resume")
         config, whole = _read_settings(path, what, config, plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    shown: list[Callback] = [Output(lambda loop: metrics.Plain(sys.stdout))] if display else []
+    shown: list[Callback] = [Printer(lambda loop: metrics.print_line)] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, parts, whole, path, resume=resume) as run:
         run.train(callbacks, shown, announce=write_note if display else lambda sentence: None)
     return run
+
+
+def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Callback]:
+    """Makes the loggers of a plan; raises a ValueError if a package is missing."""
+    settings = dataclasses.asdict(config)
+    makers = {
+        "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
+        "wandb": lambda: WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings),
+    }
+    return [makers[name]() for name in plan.log]
 
 
 def choose_settings(
@@ -214,7 +210,7 @@ def choose_settings(
     config = change(dataclasses.replace(config, game=name or config.game))
     plan: dict[str, Any] = {"preset": preset}
     if smoke:
-        config, plan = presets.smoke(config), {**plan, "smoke": True, **SMOKE}
+        config, plan = presets.smoke(config), {**plan, "smoke": True, **_SMOKE_PLAN}
     return config if game is None else presets.fit(config, game), Plan(**plan)
 
 
@@ -237,7 +233,7 @@ def _choose_settings(
     if isinstance(what, Config):
         config, base = what, Plan()
         if smoke:
-            config, base = presets.smoke(what), Plan(**SMOKE)
+            config, base = presets.smoke(what), Plan(**_SMOKE_PLAN)
     elif isinstance(what, Parts):
         config, base = Config(game=what.game.name, parts=_IN_PYTHON), Plan()
     elif isinstance(what, Game):
@@ -256,13 +252,15 @@ def _choose_settings(
 
 
 def _read_settings(
-    run_dir: pathlib.Path, what: Any, given: Config, changes: dict[str, Any]
+    run_dir: pathlib.Path | None, what: Any, given: Config, changes: dict[str, Any]
 ) -> tuple[Config, Plan]:
     """Returns the settings and the plan of a run to resume; checks that it is of the same game."""
+    if run_dir is None:
+        raise ValueError("run_dir is None: name the run to resume")
     config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
-        known = f"{config.game}" if is_given else "a custom game or custom parts"
+        known = config.game if is_given else "a custom game or custom parts"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
     if not is_given and given.game != config.game:
         raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
@@ -277,7 +275,7 @@ def open_run(
     run_dir: pathlib.Path | None = None,
     *,
     resume: bool = False,
-    keep: Collection[str] = (),
+    keep_shards: bool = False,
     started: float | None = None,
 ) -> Iterator[Run]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
@@ -290,33 +288,37 @@ def open_run(
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one in `runs/`.
       resume: whether to resume the run in this directory.
-      keep: names of settings that the number of devices must not change; see `fit_devices`.
+      keep_shards: whether a new run keeps its `replay.shards`, whatever the number of devices.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
     started = time.monotonic() if started is None else started
     with contextlib.ExitStack() as held:
 
         def hold(run_dir: pathlib.Path) -> None:
-            processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
+            processes.in_first(lambda: held.enter_context(directory.hold(run_dir)))
 
         gc.disable()  # The collector would scan the many small objects of tracing again and again.
         try:
-            lock.check_supported()
+            directory.check_locks()
             processes.check_devices()
-            _check_same(config, plan, run_dir, resume)
-            config, parts, mesh = _fit(config, parts, resume, keep)
+            if jax.process_count() > 1:
+                package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
+                same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
+                same["the code of azjax"] = [path.read_bytes() for path in package]
+                processes.check_same(same | vars(config) | vars(plan))
+            fixed = resume or keep_shards or bool(config.parts)
+            config, parts, mesh = _fit(config, parts, fixed)
             goal = _choose_goal(plan, parts.game)
             # A missing package stops all processes here, before anything is compiled.
-            processes.in_all(lambda: make_loggers(plan.log, pathlib.Path(), {}))
+            processes.in_all(lambda: _make_loggers(plan, pathlib.Path(), config))
             numbered = run_dir is None
-            run_dir = name_runs(config, plan) if run_dir is None else run_dir
+            path = name_runs(config, plan) if run_dir is None else run_dir
             state, seconds = None, 0.0
             if resume:
-                hold(run_dir)
-                state, seconds = _restore(run_dir, parts, mesh)
+                hold(path)
+                state, seconds = _restore(path, parts, mesh)
             else:
-                free: pathlib.Path = run_dir
-                processes.in_first(lambda: runs.check_free(free, numbered=numbered))
+                processes.in_first(lambda: runs.check_free(path, numbered=numbered))
             state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
             needs = memory.estimate(parts, mesh, step)
             memory.check_fits(needs)
@@ -324,13 +326,13 @@ def open_run(
                 plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
             content = dataclasses.asdict(plan)
             if resume:
-                processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
+                processes.in_first(lambda: files.write_json(path / "plan.json", content))
             else:
-                run_dir = runs.create_run(run_dir, config, content, numbered=numbered)
-                hold(run_dir)
+                path = runs.create_run(path, config, content, numbered=numbered)
+                hold(path)
             evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
             loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-            run = Run(config, plan, goal, run_dir, loop, needs, mesh.size, verification, evaluation)
+            run = Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
         finally:
             gc.enable()
         yield run
@@ -341,45 +343,27 @@ def _note(sentence: str) -> None:
         write_note(sentence)
 
 
-def _check_same(config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool) -> None:
-    """Raises a ValueError if the processes do not have the same options and code."""
-    if jax.process_count() == 1:
-        return
-    package = pathlib.Path(__file__).parent
-    code = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
-    same = {"the version of jax": jax.__version__, "the code of azjax": code, "run_dir": run_dir}
-    processes.check_same(same | {"resume": resume} | vars(config) | vars(plan))
-
-
-def _fit(
-    config: Config, parts: Parts, resume: bool, keep: Collection[str]
-) -> tuple[Config, Parts, Mesh]:
-    """Chooses the devices, fits the settings to them, and checks the parts and their memory."""
-    fixed = resume or bool(config.parts)  # Neither settings nor shards may change.
-    mesh = _make_mesh(parts.replay.shards, fixed)
-    fitted = config if fixed else fit_devices(config, mesh.size, keep)
-    if fitted != config:
-        parts = make_parts(fitted, parts.game, parts.network)
-    training.check_parts(parts, mesh.size)
-    memory.check_fits(memory.estimate(parts, mesh))
-    if changes := list_changes(config, fitted):
-        listed = ", ".join(f"{name} {new} instead of {old}" for name, old, new in changes)
-        _note(f"{mesh.size} devices: {listed}")
-    return fitted, parts, mesh
-
-
-def _make_mesh(shards: int, fixed: bool) -> Mesh:
-    """Returns a mesh of all devices; if `fixed`, of the largest number that divides the shards."""
-    devices = jax.devices()  # Of all processes: a smaller mesh could leave out one of them.
-    if fixed and jax.process_count() == 1:
-        number = count_devices(shards, len(devices))
+def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
+    """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
+    devices, shards = jax.devices(), parts.replay.shards
+    if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
+        evenly = None if fixed else (config.selfplay.games, config.learner.batch_size)
+        number = count_devices(shards, len(devices), evenly=evenly)
         if number < len(devices):
             _note(
-                f"{number} of {len(devices)} devices are used: no larger number divides the "
-                f"{shards} shards of the run's replay buffer"
+                f"{number} of {len(devices)} devices are used: no larger number divides "
+                + (f"replay.shards, {shards}" if fixed else "selfplay.games and learner.batch_size")
             )
         devices = devices[:number]
-    return training.make_mesh(devices)
+    mesh = training.make_mesh(devices)
+    if not fixed and shards % mesh.size:
+        _note(f"{mesh.size} devices: replay.shards {mesh.size} instead of {shards}")
+        replay = dataclasses.replace(config.replay, shards=mesh.size)
+        config = dataclasses.replace(config, replay=replay)
+        parts = make_parts(config, parts.game, parts.network)
+    training.check_parts(parts, mesh.size)
+    memory.check_fits(memory.estimate(parts, mesh))
+    return config, parts, mesh
 
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
@@ -415,10 +399,7 @@ def _compile(
         if parts.game.enumerable:
             verification = pool.submit(Verification, parts, examine_every)
         if state is None:
-            key = jax.random.key(config.seed)
-            state = training.make_state(
-                parts, key, mesh, lambda made: memory.check_fits(memory.estimate(parts, mesh, made))
-            )
+            state = training.make_state(parts, jax.random.key(config.seed), mesh)
         return state, compiled.result(), verification and verification.result()
 
 

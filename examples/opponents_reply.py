@@ -15,8 +15,7 @@ from azjax.games.base import Game
 from azjax.networks import from_module
 from azjax.search import Gumbel
 from azjax.training import TargetConfig
-from azjax.training.learner import make_learner
-from azjax.training.loss import alphazero_loss
+from azjax.training.learner import alphazero_loss, make_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.targets import Sample, Targets, Transition, make_targets, transform

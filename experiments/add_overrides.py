@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
+import azjax
 from azjax._commands import command
 from azjax.cli import console, launch, verify
 from azjax.exact.exhaustive import Exploration, Watch, explore, finish
@@ -93,7 +94,7 @@ def run(options: Options) -> int:
     """Writes the file if no game is lost; returns the exit status."""
     launch.spread(launch.cores(), launch.cores())
     name, seat = options.player, SEATS["first"]
-    player = pretrained.load_pretrained(name)
+    player = azjax.load(name)
     game, network = player.game, player.parts.network
     path = options.table or table_path(verify.folder_of(name), player.iteration, seat, 0)
     if not path.exists():

@@ -18,12 +18,11 @@ from typing import NamedTuple
 import jax
 import pytest
 
-from azjax import training
+from azjax import callbacks, training
 from azjax.cli import console, train
 from azjax.games import solver
 from azjax.proof import certificate as certificates
 from azjax.runs import checkpoint
-from azjax.training import metrics
 from guard import sharing
 
 solve_once = functools.cache(solver.solve)
@@ -52,10 +51,10 @@ def make_iteration(parts, mesh, make=training.make_iteration):
     return types.SimpleNamespace(lower=lower)
 
 
-def make_state(parts, key, mesh, check=None, make=training.make_state):
+def make_state(parts, key, mesh, make=training.make_state):
     """The first state of a training, as a copy, because training donates it."""
     kind = parts, mesh, str(jax.random.key_impl(key)), jax.random.key_data(key).tobytes()
-    state = once((kind, "state"), lambda: make(parts, key, mesh, check))
+    state = once((kind, "state"), lambda: make(parts, key, mesh))
     return jax.tree.map(lambda x: jax.device_put(x, x.sharding, may_alias=False), state)
 
 
@@ -101,7 +100,7 @@ RUN += ["--keep-checkpoints", "2"]
 
 
 def is_iteration(number):
-    return lambda sink, record: record.iteration == number
+    return lambda callback, loop: loop.iteration == number
 
 
 def goes_to(suffix):
@@ -110,12 +109,10 @@ def goes_to(suffix):
 
 # When a training may be killed: the function that is called, and whether it has ended.
 MOMENTS = {
-    "before the first checkpoint": (metrics.JsonLines, "__call__", is_iteration(1), True),
-    "between two checkpoints": (metrics.JsonLines, "__call__", is_iteration(3), True),
+    "before the first checkpoint": (callbacks.Records, "on_iteration", is_iteration(1), True),
+    "between two checkpoints": (callbacks.Records, "on_iteration", is_iteration(3), True),
     "inside a save": (os, "rename", goes_to("checkpoints/4"), False),
     "while an old checkpoint is deleted": (os, "rename", goes_to(".deleted"), True),
-    "while metrics are rewritten": (os, "replace", goes_to("metrics.jsonl"), False),
-    "before the certificate": (os, "replace", goes_to("certificate.json"), False),
 }
 
 

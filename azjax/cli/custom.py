@@ -24,8 +24,7 @@ from azjax.networks import Network
 from azjax.runs import config as configs
 from azjax.runs import pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.loading import is_pretrained, load, read_config
-from azjax.runs.player import Player
+from azjax.runs.player import Player, is_pretrained, load, read_config
 from azjax.training.parts import Parts
 
 _WANTED = "give FILE.py:FUNCTION"

@@ -9,8 +9,7 @@ from azjax import runs
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
-from azjax.runs.loading import read_config
-from azjax.runs.player import Player
+from azjax.runs.player import Player, read_config
 from azjax.viz import animation, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
 

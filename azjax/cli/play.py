@@ -18,8 +18,8 @@ from azjax.cli.parsing import Place
 from azjax.cli.players import HELP, choose_game, make_agent
 from azjax.games.base import Game, State, name_actions, play
 from azjax.players import Agent, Decision
-from azjax.runs.loading import is_pretrained
-from azjax.runs.pretrained import has_overrides
+from azjax.runs import pretrained
+from azjax.runs.player import is_pretrained
 
 HUMAN = "human"
 MARKS = "XO"  # The marks of players 0 and 1.
@@ -63,7 +63,7 @@ def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     if typed.run_dir is not None:
         is_shipped = is_pretrained(typed.run_dir)
         opponent = str(typed.run_dir) if is_shipped else "alphazero"
-        is_first = is_shipped and has_overrides(opponent)
+        is_first = is_shipped and pretrained.read(opponent).overrides is not None
     moves_first = options.o == HUMAN or (is_first and options.x is options.o is None)
     x = options.x or (opponent if moves_first else HUMAN)
     o = options.o or (opponent if x == HUMAN else HUMAN)

@@ -29,8 +29,7 @@ from azjax.players import (
 )
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
-from azjax.runs.loading import is_pretrained, read_config
-from azjax.runs.player import Player
+from azjax.runs.player import Player, is_pretrained, read_config
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees

@@ -14,14 +14,13 @@ from azjax import _processes as processes
 from azjax import runs
 from azjax._commands import command
 from azjax._settings import list_changes
-from azjax.callbacks import Interrupts, Output
+from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom, launch
 from azjax.cli.display import Display
 from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
 from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.plan import Plan
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Loop
 
@@ -76,7 +75,7 @@ def _main(arguments: list[str] | None) -> int:
             options.plan,
             options.run_dir,
             resume=options.resume,
-            keep=options.given,
+            keep_shards="replay.shards" in options.given,
             started=interrupts.now.started,
         )
         with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
@@ -88,7 +87,7 @@ def _main(arguments: list[str] | None) -> int:
         start = run.loop.iteration
         try:
             run.train(
-                displays=[Output(lambda loop: _open_display(loop, run.goal)), Interrupts()],
+                displays=[Printer(lambda loop: _open_display(loop, run.goal)), Interrupts()],
                 show=console.show_certificate,
                 announce=console.note,
             )
@@ -194,20 +193,20 @@ def _set_outcome(named: str) -> None:
         interrupts.now.outcome = f"continue with --resume {named}"
 
 
-def _open_display(loop: Loop, goal: str) -> Display | metrics.Plain:
+def _open_display(loop: Loop, goal: str) -> Callable[[metrics.Record], None]:
     """Opens a live table at a terminal; elsewhere, each iteration has a line."""
     terminal = Console()
     if terminal.is_terminal:
         return Display(terminal, loop.max_iterations, goal)
-    return metrics.Plain(sys.stdout)
+    return metrics.print_line
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
     """Prints where the results are and what to do next."""
-    if run.report is not None and run.report.failed:
-        console.note(run.report.failed)
-    elif run.report is not None and run.report.path:
-        print(f"report: {run.report.path}")
+    if run.report_error:
+        console.note(run.report_error)
+    elif run.report:
+        print(f"report: {run.report}")
     print(f"run directory: {run.run_dir}")
     print(f"play against it: {command('azjax', 'play')} {named}")
     print(f"see how it searches: {command('azjax', 'explain')} {named}")

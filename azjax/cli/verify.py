@@ -22,9 +22,8 @@ from azjax.players.game_files import name_moves
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
-from azjax.runs.loading import is_pretrained
-from azjax.runs.player import Player
-from azjax.runs.pretrained import has_overrides
+from azjax.runs import pretrained
+from azjax.runs.player import Player, is_pretrained
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
 _OUTCOMES = ("won", "drawn", "lost")
@@ -77,7 +76,8 @@ def examine(options: Options) -> int:
     typed = custom.name_player(options.typed, options.player)
     if typed.run_dir is not None and is_pretrained(typed.run_dir):
         named = options.lines or options.simulations or options.until
-        if not named and has_overrides(str(typed.run_dir)):  # As it was proved.
+        overrides = pretrained.read(str(typed.run_dir)).overrides
+        if not named and overrides is not None:  # As it was proved.
             options = dataclasses.replace(options, lines="first")
     if options.lines is not None:
         launch.spread(launch.cores(), launch.cores())

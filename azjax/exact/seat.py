@@ -32,11 +32,11 @@ from azjax.games.base import Game, State
 from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
 from azjax.players.overrides import state_lookup, with_overrides
-from azjax.runs import lock
+from azjax.runs import directory
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player, changed
 from azjax.training import memory
-from azjax.training.sharding import AXIS, make_mesh
+from azjax.training.step import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
@@ -124,7 +124,7 @@ def prove_seat(
     check_links(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     games = _Games(player, SEATS[seat], simulations, path, watch)
-    with lock.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
+    with directory.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
         table = empty_table(player.game)
         if rounds and path.exists():
             table = load_table(path, player.game)

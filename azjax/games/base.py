@@ -28,8 +28,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._commands import keep, unpicklable
-
 State = Any  # A pytree of arrays, one type per game.
 # A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
 # turns scores into moves.
@@ -147,9 +145,6 @@ class Game(NamedTuple):
     most_positions: int | None = None
     positions: Callable[[], Positions] | None = None
     display: Display = Display()
-
-    __reduce__ = unpicklable("send its name, and call azjax.make or your own function there")
-    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         return f"Game(name={self.name!r}, num_actions={self.num_actions})"

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._commands import check_installed
-from azjax._promotion import mixing
 from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
@@ -69,8 +68,8 @@ def make(name: str) -> Game:
     untyped: Any = name
     env: Any = go.Go(size=size) if size else pgx.make(untyped)
     with jax.ensure_compile_time_eval():
-        begun = jax.device_get(jax.jit(mixing(env.init))(jax.random.key(0)))
-    env_step, env_observe = mixing(env.step), mixing(env.observe)
+        begun = jax.device_get(jax.jit(env.init)(jax.random.key(0)))
+    env_step, env_observe = env.step, env.observe
     height = jax.eval_shape(env_observe, begun).shape[0]
     first, num_actions = int(begun.current_player), len(begun.legal_action_mask)
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax._commands import keep, unpicklable
 from azjax._settings import did_you_mean
 from azjax.games.base import Game, describe
 
@@ -83,9 +82,6 @@ class Network(NamedTuple):
     plain: Callable[[Folded], Plain] | None = None
     made_for: tuple[int, ...] | None = None
     exact: bool = False
-
-    __reduce__ = unpicklable("send its settings and variables, and make it there")
-    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"

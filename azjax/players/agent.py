@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._commands import keep, unpicklable
 from azjax.games.base import Game, State, check_batch, choose, legal_action_at
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
@@ -51,11 +50,6 @@ class Agent(NamedTuple):
     traceable: bool = True  # Whether `act` can be jitted; a player with a time limit cannot.
     # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
-
-    __reduce__ = unpicklable(
-        "send what it is made from, such as a run directory, and make it there"
-    )
-    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         return f"Agent(name={self.name!r})"

@@ -152,7 +152,7 @@ class Certification(Callback):
         if verdict is not None and certificates.reached(self._goal, verdict):
             certificate = self._certify(loop)
         holds = certificate is not None and (self._goal == "unbeatable" or certificate.perfect)
-        (unproved,) = processes.any_of(not holds)
+        unproved = processes.any_of(not holds)
         if not unproved:
             self.certificate, self.reached, loop.stop = certificate, True, True
 

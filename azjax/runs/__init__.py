@@ -15,24 +15,8 @@ from azjax.runs.directory import (
     read_config,
     read_settings,
 )
-from azjax.runs.loading import load
-from azjax.runs.player import Player
+from azjax.runs.player import Player, load
 
-__all__ = [
-    "FORMAT",
-    "CheckpointError",
-    "Config",
-    "Player",
-    "check_free",
-    "checkpoints",
-    "create_run",
-    "find_runs",
-    "first_free",
-    "iterations",
-    "load",
-    "make_parts",
-    "newest",
-    "presets",
-    "read_config",
-    "read_settings",
-]
+__all__ = ["FORMAT", "CheckpointError", "Config", "Player", "check_free", "checkpoints"]
+__all__ += ["create_run", "find_runs", "first_free", "iterations", "load", "make_parts"]
+__all__ += ["newest", "presets", "read_config", "read_settings"]

@@ -1,17 +1,16 @@
-"""The settings of a run, and the function that builds its parts from them."""
+"""The settings of a run and its plan, and the function that builds its parts from them."""
 
 import dataclasses
 import functools
-from collections.abc import Collection
 from typing import Annotated, Literal
 
 from azjax import games
-from azjax._settings import Range, check, resolve_platform
+from azjax._settings import Count, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
 from azjax.training.learner import LearnerConfig, configured_learner
-from azjax.training.parts import Parts, SelfPlayConfig, choose_games_at_once
+from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.targets import TargetConfig, make_targets
 
@@ -58,6 +57,46 @@ class Config:
         check("", self)
 
 
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """When a run stops and what it saves: its `plan.json`, which changes no iteration."""
+
+    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
+    """Settings to start from. default: tuned to reach perfect tic-tac-toe quickly; paper: network,
+    PUCT and noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for larger games
+    that can be solved; connect_four: tuned for that game; large: for other games that are too large
+    to solve. By default, the game determines the preset."""
+    smoke: bool = False
+    """Shrink everything, to test the whole program in seconds."""
+    until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
+    """When to stop. perfect: no blunder in any position, without and with search; unbeatable: no
+    losing line from either seat; never: after the last iteration; auto: perfect if the game can be
+    enumerated, otherwise never."""
+    max_iterations: Positive = 500
+    """Maximum number of iterations, including earlier sessions."""
+    examine_every: Count = 0
+    """In games that can be solved: maximum number of iterations between two verifications of the
+    network; 0: verification makes at most a tenth as many network evaluations as self-play."""
+    strength_every: Count = 0
+    """Iterations between matches against UCT and the best older network; 0: no matches."""
+    strength_games: Annotated[int, Range(2)] = 64
+    """Games of each of these matches, half of them from each seat."""
+    checkpoint_every: Positive = 10
+    """Iterations between checkpoints; there is always one at the end."""
+    keep_checkpoints: Positive = 3
+    """Number of newest checkpoints to keep, in addition to the best one."""
+    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Also send the metrics to TensorBoard (files in the run directory) or Weights & Biases."""
+    report: bool = True
+    """Write report.html at the end."""
+    cpu_devices: Annotated[int, Range(0, 256)] = 0
+    """CPU devices of each process; 0: one per core, or fewer if that number does not divide games
+    and batch. No effect on GPUs and TPUs."""
+
+    def __post_init__(self):
+        check("", self)
+
+
 def is_custom(game: str) -> bool:
     """Whether a name is that of a custom game, `PLACE:FUNCTION`.
 
@@ -72,9 +111,8 @@ def count_devices(
 ) -> int:
     """Returns the largest usable number of devices per process.
 
-    Their total over all `processes` must divide the shards of the replay buffer. If the number of
-    shards may still change (see `fit_devices`), the total may instead divide all numbers in
-    `evenly`, such as the numbers of games and samples.
+    Their total over all `processes` must divide the shards of the replay buffer, or, for a new run,
+    whose shards may change, all numbers in `evenly`: those of games and samples.
 
     >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
     (4, 2)
@@ -87,32 +125,6 @@ def count_devices(
         return shards % devices == 0 or divides
 
     return max((n for n in range(1, available + 1) if fits(n * processes)), default=1)
-
-
-def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
-    """Adapts settings so that the devices share games, batches and buffer evenly.
-
-    Nothing changes if `num_devices` divides `replay.shards`. Otherwise each device has one shard,
-    `selfplay.games` and `learner.batch_size` are rounded up to multiples of the devices, and
-    `replay.capacity` is raised to hold an iteration; settings whose names are in `keep` stay.
-    """
-    if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
-        return config
-
-    def round_up(name, value):
-        return value if name in keep else -(-value // num_devices) * num_devices
-
-    games = round_up("selfplay.games", config.selfplay.games)
-    batch_size = round_up("learner.batch_size", config.learner.batch_size)
-    capacity = config.replay.capacity
-    if "replay.capacity" not in keep:
-        capacity = max(capacity, batch_size, games * config.selfplay.unroll_length)
-    return dataclasses.replace(
-        config,
-        selfplay=dataclasses.replace(config.selfplay, games=games),
-        replay=dataclasses.replace(config.replay, capacity=capacity, shards=num_devices),
-        learner=dataclasses.replace(config.learner, batch_size=batch_size),
-    )
 
 
 def make_parts(
@@ -150,11 +162,15 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
             source = config.network.source
             raise ValueError(f"the network is custom, {source}: pass it as network=...")
         network = make_network(config.network, game, platform)
+    selfplay = config.selfplay
+    if platform == "cpu" and not selfplay.games_at_once:
+        # With few simulations, the trees of this many games can fit in a core's cache.
+        selfplay = dataclasses.replace(selfplay, games_at_once=256)
     return Parts(
         game=game,
         network=network,
         search=config.search,
-        selfplay=choose_games_at_once(config.selfplay, platform),
+        selfplay=selfplay,
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),
         learner=configured_learner(config.learner, network),

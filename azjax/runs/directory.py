@@ -1,7 +1,10 @@
-"""Run directories: the settings of a run, in `config.json`, next to its checkpoints.
+"""Run directories: the settings of a run, in `config.json`, next to its checkpoints; and locks.
 
 Reading a run directory never imports or runs code that it names, so directories from untrusted
 sources can be read. The caller passes a custom game or network to `config.make_parts`.
+
+One program at a time trains in a run directory, or explores the games of its player. The operating
+system releases the lock when the program ends for any reason.
 """
 
 import contextlib
@@ -11,20 +14,19 @@ import json
 import os
 import pathlib
 import re
-import shutil
+import socket
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import jax
 
-from azjax._files import Path, temporary, write_json
+from azjax._files import Path, write_json
 from azjax._processes import gather, in_all, in_first
-from azjax._settings import from_dict, list_changes
+from azjax._settings import from_dict
 from azjax.runs.config import Config
-from azjax.runs.storage import read_summary
 
 FORMAT = 3  # Version of run directories; others cannot be read.
-_ROOM = 128  # Maximum length of a path within a run directory.
+LOCK = "train.lock"
 Settings = TypeVar("Settings")  # A dataclass of settings.
 
 
@@ -44,24 +46,38 @@ def create_run(
     If it is `numbered`, the first free number is appended, as in `runs/hex-1`. Programs that start
     at the same time get different numbers.
     """
-    path = pathlib.Path(run_dir)
+    path = free = pathlib.Path(run_dir)
 
     def create():
-        nonlocal path
-        path = _create_run(path, config, plan or {}, numbered)
+        nonlocal free
+        check_free(path, numbered=numbered)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                free = first_free(path) if numbered else path
+                with contextlib.suppress(FileExistsError):
+                    free.mkdir()
+                    break
+                check_free(path, numbered=numbered)  # Another program took the path meanwhile.
+            (free / "checkpoints").mkdir()
+            write_json(free / "plan.json", plan or {})
+            write_json(free / "config.json", {"format": FORMAT, **dataclasses.asdict(config)})
+        except OSError as error:
+            raise CheckpointError(
+                f"{path} cannot be created ({error.strerror}): choose another `run_dir`"
+            ) from error
 
     def check_visible():
-        if not (path / "config.json").exists():
+        if not (free / "config.json").exists():
             raise CheckpointError(
-                f"process {jax.process_index()} cannot find {path}, which process 0 created: use a "
+                f"process {jax.process_index()} cannot find {free}, which process 0 created: use a "
                 "folder on a disk that all processes share"
             )
 
     in_first(create)
-    if numbered:  # Process 0 chose the number.
-        path = path.with_name(gather(path.name)[0])
+    free = path.with_name(gather(free.name)[0])  # Process 0 chose the number.
     in_all(check_visible)
-    return path
+    return free
 
 
 def first_free(prefix: Path) -> pathlib.Path:
@@ -72,138 +88,61 @@ def first_free(prefix: Path) -> pathlib.Path:
 
 
 def check_free(run_dir: Path, *, numbered: bool = False) -> None:
-    """Checks that `create_run` can create a run directory, without leaving anything there."""
+    """Checks that `create_run` can create a run directory, as far as that is known before."""
     path = pathlib.Path(run_dir)
-    if not numbered:
-        _check_unused(path)
-    beside = temporary(path)
-    absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Raises if it is too long.
-        beside.mkdir(parents=True)
-    except OSError as error:
-        raise _cannot_be_made(path, error) from error
-    finally:
-        for folder in absent:
-            with contextlib.suppress(OSError):  # Not created, or used by another program.
-                folder.rmdir()
-
-
-def _check_unused(path: pathlib.Path) -> None:
-    if os.path.islink(path) and not os.path.exists(path):
+    if not numbered and os.path.islink(path) and not os.path.exists(path):
         raise CheckpointError(
             f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
             "`run_dir`"
         )
-    if not os.path.exists(os.path.realpath(path)):  # Resolves paths such as `missing/..` as well.
-        return
-    # A run appears together with its configuration. Looked for in this order, a run that another
-    # program creates between the two is seen as one.
-    if os.path.isfile(path / "config.json"):
+    # Resolves paths such as `missing/..` as well.
+    if not numbered and os.path.exists(os.path.realpath(path)):
+        if os.path.isfile(path / "config.json"):
+            raise CheckpointError(
+                f"{path} exists already: continue that run with `resume=True`, or choose another "
+                "`run_dir`"
+            )
         raise CheckpointError(
-            f"{path} exists already: continue that run with `resume=True`, or choose another "
-            "`run_dir`"
+            f"{path} exists already and is not a run directory: choose another `run_dir`"
         )
-    raise CheckpointError(
-        f"{path} exists already and is not a run directory: choose another `run_dir`"
-    )
-
-
-def _create_run(path: pathlib.Path, config: Config, plan: dict, numbered: bool) -> pathlib.Path:
-    check_free(path, numbered=numbered)
-    beside = temporary(path)
-    try:
-        checkpoints(beside).mkdir(parents=True)
-        content = {"format": FORMAT, **dataclasses.asdict(config)}
-        write_json(beside / "config.json", content)
-        write_json(beside / "plan.json", plan)
-        while not _move(beside, free := first_free(path) if numbered else path):
-            check_free(path, numbered=numbered)
-    except OSError as error:
-        raise _cannot_be_made(path, error) from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return free
-
-
-def _move(folder: pathlib.Path, path: pathlib.Path) -> bool:
-    """Returns False if another program has taken the path meanwhile."""
-    try:
-        os.rename(folder, path)
-    except OSError:
-        if not os.path.lexists(path):
-            raise
-        return False
-    return True
-
-
-def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be created ({error.strerror}): choose another `run_dir`")
+    folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise CheckpointError(
+            f"{path} cannot be created ({folder} is not a folder in which azjax may write): choose "
+            "another `run_dir`"
+        )
 
 
 def read_config(run_dir: Path) -> Config:
-    """Reads the configuration of a run, and compares it with that of its checkpoints."""
+    """Reads the configuration of a run."""
     path = pathlib.Path(run_dir) / "config.json"
     if not path.exists():
         raise CheckpointError(
             f"{run_dir} is not a run directory (no config.json in it): use the folder of a run, "
             "such as runs/tic_tac_toe-default-1"
         )
-    content = _read_json(path)
-    if isinstance(content, dict) and content.pop("format", None) != FORMAT:
-        raise CheckpointError(
-            f"{run_dir} has the format of another version of azjax: use that version, or train a "
-            "new run"
-        )
-    config = _from_json(path, content, Config)
-    _check_settings(run_dir, config)
-    return config
-
-
-def _check_settings(run_dir: Path, config: Config) -> None:
-    """Raises a CheckpointError if the newest sound checkpoint has other settings."""
-    folder, path = checkpoints(run_dir), pathlib.Path(run_dir) / "config.json"
-    for step in reversed(iterations(run_dir)):
-        try:
-            content = read_summary(folder / str(step)).settings
-        except ValueError:
-            continue  # Restoring it reports the damage.
-        written = _from_json(folder / str(step) / "summary.json", content, Config)
-        for name, here, there in list_changes(config, written)[:1]:
+    with _readable(path):
+        content = json.loads(path.read_text())
+        if isinstance(content, dict) and content.pop("format", None) != FORMAT:
             raise CheckpointError(
-                f"{name} is {here!r} in {path}, and checkpoint {step} was written with "
-                f"{there!r}: restore the file"
+                f"{run_dir} has the format of another version of azjax: use that version, or train "
+                "a new run"
             )
+        return from_dict(Config, content)
 
 
 def read_settings(path: Path, cls: type[Settings]) -> Settings:
     """Reads a (nested) dataclass from a JSON file, or raises a CheckpointError."""
-    return _from_json(path, _read_json(path), cls)
+    with _readable(path):
+        return from_dict(cls, json.loads(pathlib.Path(path).read_text()))
 
 
-def _read_json(path: Path) -> Any:
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        return json.loads(pathlib.Path(path).read_text())
+        yield
     except (ValueError, OSError, RecursionError) as error:  # RecursionError: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
-
-
-def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
-    try:
-        return from_dict(cls, content)
-    except ValueError as error:
-        raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
-
-
-def check_links(folder: Path) -> None:
-    """Checks that a folder contains no link: programs write and delete only inside the folder."""
-    for path in sorted(pathlib.Path(folder).glob("*")):
-        if path.is_symlink():
-            raise CheckpointError(
-                f"{path} is a link to {os.readlink(path)}, and azjax writes only inside the run "
-                "directory: put a copy in its place, or move the run and link its whole directory"
-            )
 
 
 def newest(game: str) -> pathlib.Path:
@@ -240,3 +179,67 @@ def iterations(run_dir: Path) -> list[int]:
     """Returns the iterations of the checkpoints of a run, in ascending order."""
     names = (path.name for path in checkpoints(run_dir).glob("*"))
     return sorted(int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n))
+
+
+def check_links(folder: Path) -> None:
+    """Checks that a folder contains no link: programs write and delete only inside the folder."""
+    for path in sorted(pathlib.Path(folder).glob("*")):
+        if path.is_symlink():
+            raise CheckpointError(
+                f"{path} is a link to {os.readlink(path)}, and azjax writes only inside the run "
+                "directory: put a copy in its place, or move the run and link its whole directory"
+            )
+
+
+@contextlib.contextmanager
+def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]:
+    """Holds a lock in a folder during a `with` block.
+
+    The CheckpointError in other programs contains the holder and `does`, its activity.
+    """
+    fcntl = check_locks()
+    check_links(folder)
+    path = pathlib.Path(folder) / name
+    with path.open("a+", errors="replace") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read(300) or "another process"
+            raise CheckpointError(
+                f"{holder} {does} in {path.parent}: wait until it ends"
+            ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"{path} cannot be locked ({error.strerror}): put the run on another disk"
+            ) from error
+        if not _leads_to(path, file):
+            raise CheckpointError(f"a run in {path.parent} has just ended: start again")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on host {socket.gethostname()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            if _leads_to(path, file):  # Otherwise the file there belongs to another program.
+                path.unlink(missing_ok=True)
+
+
+def check_locks() -> Any:
+    """Returns the module `fcntl`, which Windows lacks."""
+    try:
+        import fcntl
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            "this system has no file locks (the module fcntl), which keep two programs from "
+            "writing one run: use Linux or macOS; on Windows, use WSL"
+        ) from error
+    return fcntl
+
+
+def _leads_to(path: pathlib.Path, file: TextIO) -> bool:
+    """Whether an open file is still at its path, neither deleted nor moved."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

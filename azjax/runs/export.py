@@ -27,7 +27,7 @@ from azjax._files import Path, replacing
 from azjax._settings import MOST_SIMULATIONS, Positive, Range, checked
 from azjax.drawing import check_folder
 from azjax.games.base import State, state_shapes
-from azjax.players import Agent, network_agent, search_agent
+from azjax.players import network_agent, search_agent
 from azjax.runs.player import Player, changed
 
 PLATFORMS = "cpu", "cuda", "tpu"
@@ -109,20 +109,24 @@ def name_leaves(states: State) -> dict[str, Any]:
 
 
 def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int | None) -> bytes:
-    one = state_shapes(player.game)
+    game, one = player.game, state_shapes(player.game)
     batch = jax.export.symbolic_shape("b")[0] if batch_size is None else batch_size
     states = {
         name: jax.ShapeDtypeStruct((batch, *leaf.shape), leaf.dtype)
         for name, leaf in name_leaves(one).items()
     }
+    if num_simulations:
+        search = changed(player.parts.search, num_simulations=num_simulations)
+        agent = search_agent(game, search, player.parts.evaluate, player.params)
+    else:
+        agent = network_agent(game, player.parts.evaluate, player.params)
+    agent = player.override(agent)
 
     def unname(named):
         return jax.tree.unflatten(jax.tree.structure(one), [named[name] for name in states])
 
     def evaluate(states):
         return player.parts.evaluate(player.params, None, unname(states))[:2]
-
-    agent = _make_agent(player, num_simulations or 0)
 
     def act(states, seed):
         decision = agent.act(agent.params, jax.random.key(seed), unname(states))
@@ -140,12 +144,3 @@ def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int |
             f"needs a fixed number ({error}): choose a batch size"
         ) from error
     return bytes(exported.serialize())
-
-
-def _make_agent(player: Player, num_simulations: int) -> Agent:
-    """Returns the player with its overrides: with a search, or without one for 0 simulations."""
-    game, evaluate = player.game, player.parts.evaluate
-    if num_simulations:
-        search = changed(player.parts.search, num_simulations=num_simulations)
-        return player.override(search_agent(game, search, evaluate, player.params))
-    return player.override(network_agent(game, evaluate, player.params))

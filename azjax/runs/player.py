@@ -1,22 +1,25 @@
-"""A trained player."""
+"""Trained players, from a run or from those that come with azjax."""
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 
-from azjax._commands import keep, unpicklable
+from azjax import games
 from azjax._files import Path
-from azjax._settings import did_you_mean
+from azjax._settings import Count, checked, did_you_mean
 from azjax.games.base import Game, State, check_batch
+from azjax.networks import Network
+from azjax.networks.base import check_network
+from azjax.networks.quantized import make_quantized
 from azjax.players import Agent, network_agent, search_agent
 from azjax.players.overrides import Overrides, make_lookup, with_overrides
-from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
+from azjax.runs import checkpoint, directory, pretrained
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom, make_parts
+from azjax.search import ALGORITHMS, Algorithm, SearchResult, check_algorithm, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
@@ -33,9 +36,6 @@ class Player:
     moves: int | None = None  # Of self-play; None: as many as the parts make in its iterations.
     alone: bool = False  # Whether its agent plays without search.
     overrides: Overrides | None = None  # Moves that its agent plays in certain positions.
-
-    __reduce__ = unpicklable("send its run directory or its name, and call azjax.load there")
-    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         where = self.run_dir if self.run_dir is None else str(self.run_dir)
@@ -90,13 +90,7 @@ class Player:
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
-        result, has_nan = _compiled_search(self.parts, algorithm)(self.params, keys, states)
-        if not isinstance(has_nan, Tracer) and np.any(has_nan):
-            raise ValueError(
-                f"the network returned NaN in the searches of {np.sum(has_nan)} of {len(has_nan)} "
-                "positions: load a checkpoint whose parameters are finite"
-            )
-        return result
+        return _compiled_search(self.parts, algorithm)(self.params, keys, states)
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:
@@ -104,18 +98,12 @@ def changed(search: Any, **settings: Any) -> Algorithm:
     check_algorithm(search)
     if not settings:
         return search
-    fields = getattr(type(search), "__dataclass_fields__", None)
-    if fields is None:
+    fields = [field.name for field in dataclasses.fields(search)]
+    for name in settings.keys() - {*fields}:
         raise ValueError(
-            f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
-            f"cannot be changed: pass one that has {', '.join(settings)}"
+            f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
+            f"{did_you_mean(name, fields)}"
         )
-    for name in settings:
-        if name not in fields:
-            raise ValueError(
-                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
-                f"{did_you_mean(name, fields)}"
-            )
     return dataclasses.replace(search, **settings)
 
 
@@ -127,12 +115,88 @@ def _compiled_evaluate(parts: Parts) -> Callable:
 
 @functools.lru_cache(maxsize=32)
 def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
-    run = make_search(search, parts.game, parts.evaluate)
+    return jax.jit(make_search(search, parts.game, parts.evaluate))
 
-    def search_and_check(params, keys, states):
-        result = run(params, keys, states)
-        tree = result.tree
-        has_nan = jnp.isnan(tree.raw_values) | jnp.any(jnp.isnan(tree.children_prior_logits), -1)
-        return result, jnp.any(has_nan, axis=-1)
 
-    return jax.jit(search_and_check)
+def is_pretrained(run_dir: Path) -> bool:
+    """Returns whether a path is the name of a player that comes with azjax, and not a folder."""
+    return not os.path.isdir(run_dir) and str(run_dir) in pretrained.names()
+
+
+def read_config(run_dir: Path) -> Config:
+    """Returns the settings of a run, or of a player that comes with azjax."""
+    if not is_pretrained(run_dir):
+        return directory.read_config(run_dir)
+    about = pretrained.read(str(run_dir)).about
+    search = dict(about["search"])
+    return Config(
+        game=about["game"],
+        network=CustomNetworkConfig(source=str(run_dir)),
+        search=ALGORITHMS[search.pop("algorithm")](**search),
+    )
+
+
+def load(
+    run_dir: Path,
+    iteration: int | None = None,
+    game: Game | None = None,
+    network: Network | None = None,
+    parts: Parts | None = None,
+) -> Player:
+    """Loads the player of a run's checkpoint, or one of the players that come with azjax.
+
+    Args:
+      run_dir: the run directory; or the name of a player that comes with azjax, one of
+        `runs.pretrained.names()`, unless there is a folder of this name.
+      iteration: iteration of the checkpoint; None: the newest one.
+      game: the custom game of the run, if any. Its rules are not compared with those of training.
+      network: the custom network of the run, if any.
+      parts: the custom parts of the run, if any; they include game and network.
+
+    Raises a CheckpointError if the run or the checkpoint does not exist, is damaged, or has other
+    arrays than the network. An older checkpoint never takes the place of a damaged one.
+    """
+    if not isinstance(run_dir, str | os.PathLike):
+        raise ValueError(f"run_dir is {run_dir!r}: use the folder of a run, or a player's name")
+    kinds = {"iteration": Count, "game": Game, "network": Network, "parts": Parts}
+    values = dict(zip(kinds, (iteration, game, network, parts), strict=True))
+    given = [name for name, value in values.items() if value is not None]
+    for name in given:
+        checked(name, values[name], kinds[name])
+    if is_pretrained(run_dir):
+        for name in given:
+            raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")
+        return _load_pretrained(str(run_dir))
+    config = directory.read_config(run_dir)
+    if parts is not None:
+        for name in {*given} & {"game", "network"}:
+            raise ValueError(f"parts contains its own {name}: leave {name} out")
+        game, network = parts.game, parts.network
+    if game is not None and not config.parts and not is_custom(config.game):
+        name = games.make(config.game).name
+        if game.name != name:
+            raise ValueError(
+                f"{run_dir} is a run of {name}, not of {game.name}: leave the game out, or load a "
+                "run of that game"
+            )
+    if parts is None:
+        parts = make_parts(config, game, network)
+    check_network(parts.game, parts.network)
+    average, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
+    return Player(parts, parts.network.fold(average), iteration, run_dir)
+
+
+@functools.lru_cache(maxsize=8)
+def _load_pretrained(name: str) -> Player:
+    config, (about, variables, overrides) = read_config(name), pretrained.read(name)
+    game = games.make(config.game)
+    network = make_quantized(game, variables, about["encoding"], about["symmetric"])
+    return Player(
+        parts=make_parts(config, game, network),
+        params=network.fold(variables),
+        iteration=about["iteration"],
+        name=name,
+        moves=about["training"]["moves"],
+        alone=about["alone"],
+        overrides=overrides,
+    )

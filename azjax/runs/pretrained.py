@@ -20,19 +20,14 @@ import io
 import json
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from azjax import games
 from azjax._files import replacing, write_text
 from azjax._settings import did_you_mean
 from azjax.networks.base import Variables
-from azjax.networks.quantized import make_quantized
 from azjax.players.overrides import Overrides
-from azjax.runs.config import Config, CustomNetworkConfig, make_parts
-from azjax.runs.player import Player
-from azjax.search import ALGORITHMS
 
 FOLDER = pathlib.Path(__file__).parent.parent / "pretrained"
 _INDEX = "index.json"
@@ -42,44 +37,6 @@ _INDEX = "index.json"
 def names() -> tuple[str, ...]:
     """Returns the names of the players that come with azjax."""
     return tuple(_index())
-
-
-@functools.lru_cache(maxsize=8)
-def load_pretrained(name: str) -> Player:
-    """Loads a player that comes with azjax."""
-    about, variables, overrides = read(name)
-    config, game = read_pretrained_config(name), games.make(about["game"])
-    network = make_quantized(game, variables, about["encoding"], about["symmetric"])
-    return Player(
-        parts=make_parts(config, game, network),
-        params=network.fold(variables),
-        iteration=about["iteration"],
-        name=name,
-        moves=about["training"]["moves"],
-        alone=about["alone"],
-        overrides=overrides,
-    )
-
-
-def read_pretrained_config(name: str) -> Config:
-    """Returns the settings of a player: its game, its search, and defaults for all others."""
-    about = read(name)[0]
-    search = dict(about["search"])
-    return Config(
-        game=about["game"],
-        network=CustomNetworkConfig(source=name),
-        search=ALGORITHMS[search.pop("algorithm")](**search),
-    )
-
-
-def read_about(name: str) -> dict[str, Any]:
-    """Returns the field `about` of a player's file, which is described above."""
-    return read(name)[0]
-
-
-def has_overrides(name: str) -> bool:
-    """Whether a player has an override table."""
-    return read(name)[2] is not None
 
 
 def describe_unknown(name: str) -> str:
@@ -137,12 +94,17 @@ def _index() -> dict[str, dict[str, str]]:
         raise ValueError(f"{path} is missing or damaged: install azjax again") from error
 
 
-@functools.lru_cache(maxsize=8)
-def read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
-    """Returns the content of a player's file: `about`, the integers and the overrides, if any.
+class Shipped(NamedTuple):
+    """The content of a player's file."""
 
-    Raises a ValueError if there is no such player, or its file is damaged.
-    """
+    about: dict[str, Any]  # See the table above.
+    variables: Variables  # The integers of the network.
+    overrides: Overrides | None
+
+
+@functools.lru_cache(maxsize=8)
+def read(name: str) -> Shipped:
+    """Reads a player's file; raises a ValueError if there is no such player, or it is damaged."""
     if name not in names():
         raise ValueError(describe_unknown(name))
     path = path_of(name)
@@ -157,4 +119,4 @@ def read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
         layer, _, part = key.partition(".")
         params.setdefault(layer, {})[part] = array
     table = params.pop("overrides", None)
-    return about, {"params": params}, None if table is None else Overrides(**table)
+    return Shipped(about, {"params": params}, None if table is None else Overrides(**table))

@@ -1,20 +1,15 @@
 """Strength during training: matches of the averaged network against frozen opponents."""
 
-import os
-import pathlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from azjax._files import Path, remove
 from azjax.games.base import State
 from azjax.players import Agent, search_agent
 from azjax.players.arena import play_match
 from azjax.players.openings import draw_openings
 from azjax.players.statistics import Interval, elo_difference
-from azjax.runs import storage
-from azjax.runs.directory import CheckpointError
 from azjax.search import UCT, Algorithm
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.loop import Callback, Loop
@@ -28,9 +23,9 @@ class Strength(Callback):
     """Measures the averaged network in matches against two frozen opponents.
 
     One opponent is UCT with random rollouts. The other is the best older version of the network.
-    At first this is the network that training starts from. A network that beats it takes its
-    place: the interval of their Elo difference must be above 0. Games start from random openings,
-    and each opening is played from both seats.
+    At first this is the network that training starts from, also in a resumed run. A network that
+    beats it takes its place: the interval of their Elo difference must be above 0. Games start from
+    random openings, and each opening is played from both seats.
 
     The record gets the Elo differences `elo_uct` and `elo_best`; the ends of their 95% intervals,
     `elo_uct_low`, `elo_uct_high`, `elo_best_low` and `elo_best_high`; and `elo_best_iteration`, the
@@ -44,7 +39,6 @@ class Strength(Callback):
         every: int = 10,
         num_games: int = 64,
         seed: int = 0,
-        folder: Path | None = None,
         *,
         search: Algorithm | None = None,
         simulations: int = 100,
@@ -57,8 +51,6 @@ class Strength(Callback):
           num_games: games against each opponent, half of them from each seat; fewer if the game
             has fewer openings and both players are deterministic.
           seed: seed of all randomness in the matches.
-          folder: where the best older version is stored, for resumed runs; None keeps it in memory
-            only.
           search: the search of both versions of the network; by default that of the parts.
           simulations: simulations of UCT.
         """
@@ -67,38 +59,15 @@ class Strength(Callback):
         game = parts.game
         self._game, self._every, self._num_games = game, every, num_games
         self._seed_key = jax.random.fold_in(jax.random.key(seed), _STREAM)
-        self._folder = None if folder is None else pathlib.Path(folder)
         self._fold = jax.jit(parts.network.fold)
         self._network = search_agent(game, search or parts.search, parts.evaluate, name="network")
         uct = UCT(num_simulations=simulations)
         self._uct = search_agent(game, uct, rollout_evaluator(game))
-        self._best: Any = None  # The averaged variables of the best older version.
-        self._best_iteration = 0
 
     def on_start(self, loop: Loop) -> None:
-        """Reads the best older version that was stored, if the training is resumed."""
-        kept = [number for number in self._stored() if number <= loop.iteration]
-        for number in self._stored()[len(kept) :]:  # Later than the checkpoint.
-            remove(self._path(number))
-        if not kept:
-            self._replace_best(loop)
-            return
-        self._best_iteration = kept[-1]
-        path = self._path(self._best_iteration)
-        like = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding),
-            loop.average,
-        )
-        try:
-            self._best = storage.read_arrays([path / "arrays.npz"], like)
-        except Exception as error:  # Damaged files fail in many ways.
-            raise CheckpointError(
-                f"{path} is damaged ({error}): delete it, and the network of the newest "
-                "checkpoint takes its place"
-            ) from error
+        self._replace_best(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Plays the matches if they are due, and adds the Elo differences to the record."""
         if loop.iteration % self._every:
             return
         key = jax.random.fold_in(self._seed_key, loop.iteration)
@@ -116,12 +85,6 @@ class Strength(Callback):
         if best.low > 0:
             self._replace_best(loop)
 
-    def on_checkpoint(self, loop: Loop) -> None:
-        """Deletes stored versions that a run resumed from this checkpoint will not need."""
-        for number in self._stored():
-            if number != self._best_iteration:
-                remove(self._path(number))
-
     def _with(self, variables: Any) -> Agent:
         return self._network._replace(params=self._fold(variables))
 
@@ -134,21 +97,6 @@ class Strength(Callback):
         # The next iteration overwrites the buffers of `loop.average`.
         self._best = jax.tree.map(jnp.copy, loop.average)
         self._best_iteration = loop.iteration
-        if self._folder is not None:
-            path = self._path(loop.iteration)
-            partial = path.with_suffix(".partial")
-            remove(partial)
-            storage.write_arrays(partial, self._best)
-            os.rename(partial, path)
-
-    def _path(self, iteration: int) -> pathlib.Path:
-        assert self._folder is not None
-        return self._folder / str(iteration)
-
-    def _stored(self) -> list[int]:
-        """Returns the iterations of the stored versions, oldest first."""
-        paths = [] if self._folder is None else self._folder.glob("*")
-        return sorted(int(path.name) for path in paths if path.name.isdecimal())
 
 
 def _as_metrics(name: str, elo: Interval) -> dict[str, float]:

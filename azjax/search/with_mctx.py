@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._promotion import mixing
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import (
@@ -167,7 +166,7 @@ class MctxPolicy:
             if "temperature" in parameters:
                 varying["temperature"] = temperature
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
-            output = mixing(self.policy)(
+            output = self.policy(
                 params=None,
                 rng_key=key,
                 root=root,
@@ -269,7 +268,8 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
 
         return jax.lax.fori_loop(first, last, step, carry)
 
-    tree = mixing(mctx.search)(
+    search: Any = mctx.search
+    tree = search(
         None,
         roots.keys_expand[0],  # Unused: selection draws no random numbers.
         root=mctx.RootFnOutput(

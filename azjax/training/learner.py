@@ -1,22 +1,24 @@
-"""The optimizer step."""
+"""The learner: the loss of AlphaZero (Silver et al. 2017, Eq. 1), and the optimizer step."""
 
 import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
-from azjax._promotion import mixing
 from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.networks.base import Network, Variables
-from azjax.training.loss import Loss, Losses, alphazero_loss, check_losses
 from azjax.training.targets import Sample
+
+Losses = dict[str, jax.Array]  # The terms by name, each `float32 []`.
+Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
+"""`(outputs, params, samples, axis_name) -> (total, terms)`; see `alphazero_loss`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,11 +70,6 @@ class LearnerState(NamedTuple):
     opt_state: optax.OptState
     step: jax.Array  # int32 [], number of optimizer steps.
 
-    def __repr__(self):
-        leaves = jax.tree.leaves(self.variables)
-        numbers = sum(getattr(leaf, "size", 1) for leaf in leaves)
-        return f"LearnerState(variables={numbers} numbers, step={self.step!r})"
-
 
 class Learner(NamedTuple):
     """The learner as pure functions."""
@@ -82,6 +79,55 @@ class Learner(NamedTuple):
     # and losses are averaged over the mesh axis of that name, unless it is None.
     update: Callable[[LearnerState, Sample, str | None], tuple[LearnerState, Losses]]
     steps: int  # Optimizer steps in each iteration.
+
+
+def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
+    """Cross-entropy `-sum pi log p` of rows `[B, A]`, `p` normalized over the legal actions."""
+    log_p = jax.nn.log_softmax(jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
+    return -jnp.sum(jnp.where(legal, policy * log_p, 0.0), axis=-1)
+
+
+def alphazero_loss(
+    outputs: Any,
+    params: Any,
+    samples: Sample,
+    axis_name: str | None = None,
+    value_weight: float = 1.0,
+    l2: float = 0.0,
+    policy_surprise: float = 0.0,
+) -> tuple[jax.Array, Losses]:
+    """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
+
+    A custom loss takes the first four arguments, and returns a total and its terms, as this one
+    does. It may read further outputs of the network, and `samples.extra`. `axis_name` is the mesh
+    axis that the batch is split over.
+
+    With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
+    KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts
+    surprising samples into its buffer more often (Wu 2020, policy surprise weighting).
+
+    Returns:
+      The total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
+      `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
+      the entropy of the target; `l2`, which is `l2 ||theta||^2`.
+    """
+    logits, value, *_ = outputs
+    chex.assert_equal_shape([logits, samples.policy, samples.legal])
+    chex.assert_equal_shape([value, samples.value])  # Other shapes would broadcast.
+    cross_entropy = policy_loss(logits, samples.policy, samples.legal)
+    entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
+    policy = minimized = jnp.mean(cross_entropy)
+    if policy_surprise:
+        kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
+        mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
+        weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
+        minimized = jnp.mean(weights * cross_entropy)
+    squared = jnp.mean(jnp.square(samples.value - value))
+    penalty = (
+        l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
+    )
+    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
+    return minimized + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
@@ -139,12 +185,11 @@ def make_learner(
     optimizer steps per iteration, and `ema_decay` is the decay of the running average of the
     parameters; 0: no averaging.
     """
-    _check_arguments(network, optimizer, loss, steps, ema_decay)
 
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
-        total, terms = check_losses(loss(outputs, params, samples, axis_name))
+        total, terms = loss(outputs, params, samples, axis_name)
         return total, ({"loss": total, **terms}, statistics)
 
     def init(variables):
@@ -161,37 +206,20 @@ def make_learner(
         vector, unravel = ravel_pytree(grads)  # One reduction for all leaves.
         if axis_name is not None:
             vector, losses = jax.lax.pmean((vector, losses), axis_name)
-        updates, opt_state = mixing(optimizer.update)(unravel(vector), state.opt_state, params)
+        updates, opt_state = optimizer.update(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)
         average = optax.incremental_update(variables, state.average, 1 - decay)
-        average = jax.tree.map(_average_if_float, average, variables)
+        average = jax.tree.map(
+            lambda mean, new: mean if jnp.issubdtype(new.dtype, jnp.inexact) else new,
+            average,
+            variables,
+        )
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
         return LearnerState(variables, average, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
-
-
-def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
-    return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
-
-
-def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
-    function = "a function (outputs, params, samples, axis_name) -> (total, terms)"
-    kinds = {
-        "network": (network, Network, "a Network, as networks.from_module returns"),
-        "optimizer": (optimizer, optax.GradientTransformation, "one of optax, such as optax.sgd"),
-        "loss": (loss, Callable, function),
-    }
-    for name, (given, kind, wanted) in kinds.items():
-        if not isinstance(given, kind):
-            raise ValueError(f"the {name} is of type {type(given).__name__}: use {wanted}")
-    if not isinstance(steps, int | np.integer) or steps < 1:
-        raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
-    is_number = isinstance(ema_decay, float | int | np.floating)
-    if not isinstance(ema_decay, jax.Array) and not (is_number and 0 <= ema_decay < 1):
-        raise ValueError(f"ema_decay is {ema_decay!r}: use 0 up to, not including, 1")
 
 
 def configured_learner(config: LearnerConfig, network: Network) -> Learner:

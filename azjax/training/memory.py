@@ -18,7 +18,7 @@ from azjax.search import Algorithm, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
-from azjax.training.sharding import abstract_state
+from azjax.training.step import abstract_state
 
 _LESS = {  # How to reduce each part.
     "network": "a smaller network",
@@ -46,10 +46,10 @@ class Estimate(NamedTuple):
         return sum(self[:-1])
 
 
-def estimate(parts: Parts, mesh: Mesh, *programs: Any) -> Estimate:
+def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
     """Estimates the memory that training needs on each device of a mesh.
 
-    `work` is the additional memory of the largest of the compiled `programs`; 0 without programs.
+    `work` is the additional memory of the compiled `program`; 0 without it.
     """
     state = abstract_state(parts, mesh)
     learner = state.learner
@@ -59,11 +59,11 @@ def estimate(parts: Parts, mesh: Mesh, *programs: Any) -> Estimate:
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
     tree = together * tree_bytes(parts.search, parts.game)
     lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
-    work = 0
-    for used in (program.memory_analysis() for program in programs):
-        held = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
-        work = max(work, held + used.temp_size_in_bytes - lasting.total)
-    return lasting._replace(work=work)
+    if program is None:
+        return lasting
+    used = program.memory_analysis()
+    held = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
+    return lasting._replace(work=max(0, held + used.temp_size_in_bytes - lasting.total))
 
 
 def check_fits(needs: Estimate) -> None:

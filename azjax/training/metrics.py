@@ -1,5 +1,6 @@
-"""Records of iterations on the host, and the sinks that print and store them."""
+"""Records of iterations on the host, as lines of text and in files."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -7,8 +8,6 @@ import time
 from typing import Any, TextIO
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from azjax._files import write_text
 
@@ -23,8 +22,8 @@ class Record:
     seconds: float  # Training time, including earlier sessions of a resumed run.
     games: int  # Finished in this iteration.
     games_per_second: float  # Over this iteration.
-    # By name, see `loss.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the norm of
-    # its gradient before clipping.
+    # By name, see `learner.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the norm
+    # of its gradient before clipping.
     losses: dict[str, float]
     # Results for the network without search, see `verify.Verdict`; None if it was not verified.
     blunders: int | None = None
@@ -72,20 +71,14 @@ class Record:
 
 def _number(name: str, value: Any) -> float:
     """Returns a scalar of Python, NumPy or JAX as a Python number."""
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, np.generic | np.ndarray | jax.Array) and value.ndim == 0:
-        if value.dtype == bool or jnp.issubdtype(value.dtype, jnp.integer):
-            return int(value)
-        if jnp.issubdtype(value.dtype, jnp.floating):
-            return float(value)
-    shape = f" with shape {value.shape}" if hasattr(value, "shape") else ""
-    raise ValueError(
-        f"the metric {name} is of type {type(value).__name__}{shape}: add one number, from Python, "
-        "NumPy or JAX"
-    )
+    kind = type(value).__name__
+    with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
+        value = value.item()
+    if not isinstance(value, int | float):
+        raise ValueError(
+            f"the metric {name} is of type {kind}: add one number, from Python, NumPy or JAX"
+        )
+    return +value  # Truth values become 0 or 1.
 
 
 def rank(record: Record, always_examined: bool = True) -> float:
@@ -112,65 +105,42 @@ def make_record(iteration: int, measured: Any, before: float, started: float) ->
     )
 
 
-class JsonLines:
-    """Appends records to a file, one JSON object per line."""
-
-    def __init__(self, path: pathlib.Path, after: int = 0):
-        """Opens the file, and drops records of iterations beyond `after`."""
-        kept = [record for record in read_records(path) if record["iteration"] <= after]
-        write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
-        self._file = path.open("a")
-
-    def __call__(self, record: Record) -> None:
-        """Writes one record."""
-        self._file.write(json.dumps(record.as_dict()) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+def open_records(path: pathlib.Path, after: int) -> TextIO:
+    """Opens a file of records to append to; drops those of iterations beyond `after`."""
+    kept = [record for record in read_records(path) if record["iteration"] <= after]
+    write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
+    return path.open("a")
 
 
 def read_records(path: pathlib.Path) -> list[dict]:
-    """Reads the records that `JsonLines` wrote, except for an incomplete last line."""
+    """Reads the records in a file, except for an incomplete last line."""
     lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
-    records, last = [], 0
-    if _parse(lines[-1]) is None:  # Empty after the last newline, or cut off by a crash.
-        lines.pop()
+    records = []
     for number, line in enumerate(lines, start=1):
-        record = _parse(line)
-        if record is None or record["iteration"] <= last:
-            what = f"not after iteration {last}" if record else "not a record of an iteration"
+        try:
+            record = json.loads(line)
+            follows = record["iteration"] > (records[-1]["iteration"] if records else 0)
+            if not (follows and abs(record["seconds"]) < _LARGEST):
+                raise ValueError
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            if number == len(lines):  # Empty after the last newline, or cut off by a crash.
+                break
             raise ValueError(
-                f"{path}, line {number}, is {what}: restore the file, or delete the line"
-            )
+                f"{path}, line {number}, is not a record of a later iteration: restore the file, "
+                "or delete the line"
+            ) from error
         records.append(record)
-        last = record["iteration"]
     return records
-
-
-def _parse(line: str) -> dict | None:
-    """Parses a line; returns None if it is not a record."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-    def is_number(value):
-        return type(value) in (int, float) and abs(value) < _LARGEST
-
-    is_record = (
-        isinstance(record, dict)
-        and type(record.get("iteration")) is int
-        and is_number(record.get("seconds"))
-        and all(value is None or is_number(value) for value in record.values())
-    )
-    return record if is_record else None
 
 
 def last_seconds(records: list[dict], iteration: int) -> float:
     """Returns the most seconds recorded until an iteration, at least 0."""
     return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])
+
+
+def print_line(record: Record) -> None:
+    """Prints a record as one line of text."""
+    print(format_line(record), flush=True)
 
 
 def format_line(record: Record) -> str:
@@ -213,18 +183,3 @@ def extra_cells(record: Record) -> dict[str, str]:
             cells[name] += f" [{low}, {high}]"
             del cells[f"{name}_low"], cells[f"{name}_high"]
     return cells
-
-
-class Plain:
-    """Prints one line per record, for pipes and files."""
-
-    def __init__(self, stream: TextIO):
-        """Takes the stream to print to."""
-        self._stream = stream
-
-    def __call__(self, record: Record) -> None:
-        """Prints one record."""
-        print(format_line(record), file=self._stream, flush=True)
-
-    def close(self) -> None:
-        """Does nothing: the caller owns the stream."""

@@ -5,8 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._commands import keep, unpicklable
-from azjax._settings import MOST, Count, Fraction, NonNegative, Positive, Range, check
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -16,7 +15,6 @@ from azjax.training.learner import Learner
 from azjax.training.replay import Replay
 from azjax.training.targets import Targets
 
-_CPU_GAMES = 256  # With few simulations, the trees of this many games can fit in a core's cache.
 _MOST_PLIES = 1_000_000
 
 
@@ -39,7 +37,7 @@ class SelfPlayConfig:
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
     """Maximum number of random opening moves; the number is uniform from 0."""
     archive: Count = 0
-    """Buckets of the position buffer, from which games may start; see `azjax.training.archive`.
+    """Buckets of the position buffer, from which games may start; see `selfplay.Archive`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
     """Of the games with random openings, the fraction that start from the position buffer
@@ -51,13 +49,6 @@ class SelfPlayConfig:
 
     def __post_init__(self):
         check("selfplay", self)
-
-
-def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
-    """Replaces a `games_at_once` of 0 with 256 on CPUs; elsewhere, 0 means all games."""
-    if config.games_at_once or platform != "cpu":
-        return config
-    return dataclasses.replace(config, games_at_once=_CPU_GAMES)
 
 
 class Parts(NamedTuple):
@@ -76,9 +67,6 @@ class Parts(NamedTuple):
     replay: Replay  # The replay buffer, from `make_replay`.
     learner: Learner  # Loss, optimizer and running average, from `make_learner`.
 
-    __reduce__ = unpicklable("send a Config, and call azjax.make_parts there")
-    __copy__ = __deepcopy__ = keep
-
     def __repr__(self):
         search = type(self.search).__name__
         return f"Parts(game={self.game!r}, network={self.network!r}, search={search})"
@@ -94,19 +82,6 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
     The message names the setting, its value and a value that works.
     """
-    makers = {
-        "game": (Game, "azjax.make"),
-        "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
-        "targets": (Targets, "targets.make_targets"),
-        "replay": (Replay, "replay.make_replay"),
-        "learner": (Learner, "learner.make_learner"),
-    }
-    for name, (kind, maker) in makers.items():
-        if not isinstance(part := getattr(parts, name), kind):
-            raise ValueError(
-                f"parts.{name} is of type {type(part).__name__}: use a {kind.__name__}, as "
-                f"{maker} returns"
-            )
     check_network(parts.game, parts.network)
     check_algorithm(parts.search)
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
@@ -122,11 +97,6 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"of it, such as {-(-value // shards) * shards}"
             )
     capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
-    if needed > MOST:
-        raise ValueError(
-            f"selfplay.unroll_length is {parts.selfplay.unroll_length}, so the moves of {games} "
-            f"games exceed any replay.capacity: use at most {MOST // games}"
-        )
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"

@@ -25,7 +25,7 @@ class ReplayConfig:
     shards. AlphaZero: those of the last million games."""
     shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
     """Number of ring buffers; a multiple of the number of devices. If the default is not a
-    multiple, a new run has one per device and rounds up the numbers of games and samples."""
+    multiple, a new run has one per device."""
 
     def __post_init__(self):
         check("replay", self)
@@ -63,12 +63,6 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     places = config.capacity // config.shards
 
     def init(example, shards):
-        # Not in `make_replay`: `check_parts` gives better advice for a whole training.
-        if batch_size % config.shards:
-            raise ValueError(
-                f"a batch of {batch_size} cannot be drawn evenly from {config.shards} shards: use "
-                f"a multiple of {config.shards}, or another replay.shards"
-            )
         empty = jax.tree.map(lambda x: jnp.zeros((shards, places, *x.shape), x.dtype), example)
         return ReplayState(empty, *jnp.zeros((2, shards), jnp.int32))
 

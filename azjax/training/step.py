@@ -2,24 +2,30 @@
 
 `init(parts, key)` returns the first `TrainState`, and `iteration(parts, state)` the next one with
 metrics. Both can be jitted, and vmapped over keys to train many networks together.
-`sharding.make_iteration` compiles an iteration for a mesh of devices.
+`make_iteration` compiles an iteration for a mesh of devices.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
+from azjax._settings import resolve_platform
 from azjax.games.base import init_batch
 from azjax.search import make_search
-from azjax.training import archive as archives
-from azjax.training.archive import Archive
-from azjax.training.learner import LearnerState
-from azjax.training.loss import Losses
+from azjax.training import selfplay
+from azjax.training.learner import LearnerState, Losses
 from azjax.training.parts import Parts, check_parts
-from azjax.training.selfplay import Games, self_play, start_games
+from azjax.training.selfplay import Archive, Games, self_play, start_games
 from azjax.training.targets import Sample, Transition, no_extra
+
+AXIS = "data"  # The only axis of the mesh.
 
 
 @flax.struct.dataclass
@@ -34,7 +40,7 @@ class TrainState:
     iteration: jax.Array  # int32 [], number of completed iterations.
 
     def __repr__(self):
-        return f"TrainState(iteration={self.iteration!r}, learner={self.learner!r})"
+        return f"TrainState(iteration={self.iteration!r})"
 
 
 class Metrics(NamedTuple):
@@ -56,7 +62,7 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
         learner=parts.learner.init(parts.network.init(key_network)),
         replay=parts.replay.init(example(parts), parts.replay.shards),
         games=games,
-        archive=archives.make_archive(first, places) if places else None,
+        archive=selfplay.make_archive(first, places) if places else None,
         key=key_run,
         iteration=jnp.zeros((), jnp.int32),
     )
@@ -99,8 +105,7 @@ def iteration(
     check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
-    keys = local_keys(key_play, len(state.games.ply), axis_name)
-    games, transitions = self_play(parts, state.learner.average, keys, state.games, state.archive)
+    games, transitions = _play(parts, state, key_play, axis_name)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
@@ -120,8 +125,15 @@ def iteration(
         if axis_name is not None:
             met = jax.lax.all_gather(met, axis_name, axis=1, tiled=True)
         met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
-        archive = archives.add(archive, met.states, met)
+        archive = selfplay.add(archive, met.states, met)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
+
+
+def _play(
+    parts: Parts, state: TrainState, key: jax.Array, axis_name: str | None
+) -> tuple[Games, Transition]:
+    keys = local_keys(key, len(state.games.ply), axis_name)
+    return self_play(parts, state.learner.average, keys, state.games, state.archive)
 
 
 def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
@@ -152,3 +164,100 @@ def _learn(
         return parts.learner.update(learner, batch, axis_name)
 
     return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
+
+
+# On a mesh of devices: games and buffer are sharded, the rest is replicated.
+
+
+def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
+    """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
+
+    Each device plays its own games; gradients, BatchNorm statistics and losses are averaged.
+    """
+    check_parts(parts, mesh.size)
+    step = _on_mesh(mesh, lambda state: iteration(parts, state, AXIS), (state_specs(), P()))
+    shardings = _shardings(mesh)
+    return jax.jit(
+        step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
+    )
+
+
+def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
+    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`."""
+
+    def play(state):
+        return _play(parts, state, jax.random.fold_in(state.key, state.iteration), AXIS)
+
+    return jax.jit(_on_mesh(mesh, play, (P(AXIS), P(None, AXIS))))
+
+
+def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
+    """Maps a function of a `TrainState` over the devices of a mesh."""
+    return jax.shard_map(
+        step,
+        mesh=mesh,
+        in_specs=(state_specs(),),
+        out_specs=out_specs,
+        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
+    )
+
+
+def make_state(parts: Parts, key: jax.Array, mesh: Mesh) -> TrainState:
+    """Computes `init` on a mesh."""
+    check_parts(parts, mesh.size)
+    data = np.asarray(jax.random.key_data(key))
+    make = _initial(parts, str(jax.random.key_impl(key)))
+    return compiled(jax.jit(make, out_shardings=_shardings(mesh)), data, often=False)(data)
+
+
+def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
+    """Returns shapes, types and shardings of the state, without computing it."""
+    check_parts(parts, mesh.size)
+    key = jax.random.key(0)
+    shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes,
+        jax.tree.broadcast(_shardings(mesh), shapes),
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _initial(parts: Parts, key_impl: str) -> Any:
+    """Returns the jitted `init`, as a function of key data; cached to trace it only once."""
+    return jax.jit(lambda data: init(parts, jax.random.wrap_key_data(data, impl=key_impl)))
+
+
+def state_specs() -> TrainState:
+    """Returns the partition specs of a `TrainState`: games and buffer are sharded."""
+    specs: Any = (P(), P(AXIS), P(AXIS), P(), P(), P())
+    return TrainState(*specs)
+
+
+def _shardings(mesh: Mesh) -> TrainState:
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), state_specs())
+
+
+def make_mesh(devices=None) -> Mesh:
+    """Returns a mesh with one axis over the given devices, by default over all."""
+    devices = jax.devices() if devices is None else devices
+    return Mesh(np.asarray(devices), (AXIS,))
+
+
+def one_copy(replicated: Any) -> Any:
+    """Returns the arrays of a replicated tree on one device of this process, without copying."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
+
+
+def compiled(function: Any, *args: Any, often: bool = True) -> Any:
+    """Compiles a jitted function for arguments or their shapes; see `compiler_options`."""
+    return function.lower(*args).compile(compiler_options(often))
+
+
+def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
+    """Returns options for `lower(...).compile(...)` that shorten compilation on CPUs."""
+    # There most time goes to matrix products in precompiled kernels, so optimizing the rest does
+    # not speed up an iteration measurably. Level 0 compiles fastest, but may round one formula in
+    # several ways: it is for programs that run once.
+    on_cpu = resolve_platform(platform) == "cpu"
+    return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

@@ -108,13 +108,6 @@ def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
 
 def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
     """Applies a random symmetry of the game to each sample."""
-    *_, height, width, _ = samples.planes.shape
-    if ((height, width), samples.legal.shape[-1]) != (game.board_shape, game.num_actions):
-        raise ValueError(
-            f"the targets were made for {game.name}, and a sample has planes "
-            f"{list(samples.planes.shape[1:])} and {samples.legal.shape[-1]} actions: make them "
-            "for the game that is trained"
-        )
     if jax.tree.leaves(samples.extra):
         raise ValueError(
             "the samples have an extra, which a symmetry of the board may change: pass Targets a "

@@ -20,9 +20,8 @@ from azjax.networks import MLPConfig, ResNetConfig
 from azjax.networks.base import Network
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
-from azjax.runs.loading import load
-from azjax.runs.player import Player
-from azjax.runs.pretrained import read_about
+from azjax.runs.player import Player, load
+from azjax.runs.pretrained import read
 from azjax.training import metrics
 from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
@@ -256,7 +255,7 @@ def summarize_run(run_dir: Path, player: Player, picture: Drawing | None = None)
 def summarize_shipped(player: Player) -> Section:
     """Summarizes a player that comes with azjax: its training, its network and its overrides."""
     assert player.name is not None
-    training, search = read_about(player.name)["training"], player.parts.search
+    training, search = read(player.name).about["training"], player.parts.search
     seconds = training["seconds"]
     time = f", {_count(seconds, 'second')}" if seconds else ""
     plays = "without search" if player.alone else f"with {search.num_simulations} simulations"

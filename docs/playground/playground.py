@@ -22,7 +22,7 @@ import azjax
 from azjax.networks.quantized import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
-from azjax.runs.pretrained import load_pretrained, names, path_of
+from azjax.runs.pretrained import names, path_of
 from azjax.viz import live
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
@@ -123,7 +123,7 @@ def sha256_of(name: str) -> str:
 
 def pack_shipped(name: str, proof: dict[str, Any] | None = None) -> dict[str, Any]:
     """Packs a player that comes with azjax, for `openShipped` in `shipped.js`."""
-    packed = pack_player(load_pretrained(name))
+    packed = pack_player(azjax.load(name))
     packed["about"] |= {"name": name, "sha256": sha256_of(name), "proof": proof}
     return packed
 

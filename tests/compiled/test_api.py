@@ -1,9 +1,7 @@
 """The API of `import azjax`: games by name, trained players by folder."""
 
-import copy
 import dataclasses
 import functools
-import pickle
 
 import jax
 import jax.numpy as jnp
@@ -65,33 +63,23 @@ def states():
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(rules.from_board, boards))
 
 
-@pytest.fixture(scope="module")
-def results(player, states):
-    """What the player computes, by name."""
-    nothing = jax.tree.map(lambda leaf: leaf * np.nan, player.params)
-    return {
-        "evaluate": player.evaluate(states),
-        "search": player.search(KEY, states),
-        "nan": dataclasses.replace(player, params=nothing),
-    }
-
-
-def test_the_player_is_the_averaged_network(results, states, state):
+def test_the_player_is_the_averaged_network(player, states, state):
     parts = make_parts(CONFIG)
     planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
     with guard.sharing():
         expected = jax.jit(parts.network.apply)(state.learner.average, planes)
-    for found, of_network in zip(results["evaluate"], expected, strict=True):
-        np.testing.assert_allclose(found, of_network, atol=1e-5)
-    assert np.abs(results["evaluate"][1]).max() <= 1
+    found = player.evaluate(states)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert np.abs(found[1]).max() <= 1
+    assert player.search(KEY, states).action.shape == (4,)
 
 
-def test_calls_without_a_meaning_are_refused(player, results, states, tmp_path):
+def test_calls_without_a_meaning_are_refused(player, states, tmp_path):
     def search(keys=KEY, states=states, **settings):
         return lambda: player.search(keys, states, **settings)
 
     rows = [
-        (lambda: results["nan"].search(KEY, states), "NaN in the searches of 4 of 4 positions: "),
         (search(simulations=8), "unknown setting 'simulations' of gumbel: use one of ", "num_sim"),
         (search(num_simulations=0), "num_simulations is 0: use 1 to 1000000"),
         (search(algorithm="puct"), "search.algorithm is 'puct': use 'gumbel'"),
@@ -121,14 +109,3 @@ def test_calls_without_a_meaning_are_refused(player, results, states, tmp_path):
         rows.append((functools.partial(player.evaluate, wrong), said))
         rows.append((functools.partial(play_match, GAME, agent, agent, 2, KEY, wrong), said))
     assert_refused(*rows, error=(ValueError, checkpoint.CheckpointError))
-
-
-def test_records_of_functions_say_what_to_send_instead(tic_tac_toe, player):
-    rows = [
-        (tic_tac_toe, "Game has ...: send its name"),
-        (player.parts, "Parts has ...: send a Config, and call azjax.make_parts there"),
-        (player, "Player has ...: send its run directory or its name, and call azjax.load there"),
-    ]
-    calls = [(functools.partial(pickle.dumps, record), said) for record, said in rows]
-    assert_refused(*calls, error=TypeError)
-    assert all(copy.deepcopy(record) is copy.copy(record) is record for record, _ in rows)

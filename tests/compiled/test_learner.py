@@ -1,5 +1,6 @@
 """The loss compared with NumPy, and updates with a textbook of the learner."""
 
+import collections
 import dataclasses
 
 import jax
@@ -10,8 +11,13 @@ import pytest
 
 import guard
 from azjax.networks import Network
-from azjax.training.learner import LearnerConfig, configured_learner
-from azjax.training.loss import alphazero_loss, policy_loss
+from azjax.training.learner import (
+    LearnerConfig,
+    alphazero_loss,
+    configured_learner,
+    learning_rate,
+    make_optimizer,
+)
 from azjax.training.targets import Sample
 
 ACTIONS, BATCH, STEPS = 5, 8, 6
@@ -93,6 +99,7 @@ def test_the_loss_against_numpy():
     l2 = 0.01 * sum(np.sum(np.float64(leaf) ** 2) for leaf in PARAMS.values())
     expected = {"value_loss": squared, "policy_loss": policy, "policy_kl": kl.mean(), "l2": l2}
     outputs = NETWORK.apply(VARIABLES, SAMPLES.planes)
+    outputs = jnp.where(SAMPLES.legal, outputs[0], 1e30), outputs[1]  # Of illegal actions.
     for surprise in (0.0, 0.7, 1.0):
         weights = WEIGHTS | {"policy_surprise": surprise}
         total, losses = alphazero_loss(outputs, PARAMS, SAMPLES, **weights)
@@ -107,23 +114,6 @@ def test_the_loss_against_numpy():
     assert abs(losses["policy_kl"]) < 1e-5 and losses["l2"] == 0
     with pytest.raises(AssertionError):  # Values [B, 1] would broadcast.
         alphazero_loss((perfect, outputs[1][:, None]), {}, SAMPLES)
-
-
-def test_illegal_logits_have_no_influence():
-    def total(logits):
-        return jnp.sum(policy_loss(logits, SAMPLES.policy, SAMPLES.legal))
-
-    logits = 3 * np.random.default_rng(1).standard_normal((BATCH, ACTIONS)).astype(np.float32)
-    gradient, legal = jax.jit(jax.value_and_grad(total)), SAMPLES.legal
-    with guard.sharing():
-        before = jax.device_get(gradient(logits))
-        for illegal in (-1e30, 50.0, 1e30):
-            after = jax.device_get(gradient(np.where(legal, logits, np.float32(illegal))))
-            jax.tree.map(np.testing.assert_array_equal, before, after)
-            assert (after[1][~legal] == 0).all()
-        loss, slope = jax.device_get(gradient(30 * logits))
-    np.testing.assert_allclose(before[0], cross_entropy(logits, *SAMPLES[2:0:-1]).sum(), rtol=1e-5)
-    assert np.isfinite(loss) and (slope[-1] == 0).all()  # A single legal action.
 
 
 # --- The update -------------------------------------------------------------------------
@@ -205,3 +195,58 @@ def test_the_average_follows_the_parameters(found):
             np.testing.assert_allclose(average[step], expected, rtol=1e-5, atol=1e-6)
     without = found[2][0]
     jax.tree.map(np.testing.assert_array_equal, without.average, without.variables)
+
+
+# --- The optimizer ----------------------------------------------------------------------
+
+PLAIN = LearnerConfig(
+    learning_rate=0.1, warmup_steps=0, decay_steps=0, clip_norm=0.0, ema_decay=0.0
+)
+
+
+def change(**settings):
+    return dataclasses.replace(PLAIN, **settings)
+
+
+def updates(config, *gradients, params):
+    optimizer, found = make_optimizer(config), []
+    with guard.sharing():  # Adam of optax compiles a helper.
+        state = optimizer.init(params)
+        for gradient in gradients:
+            update, state = optimizer.update(gradient, state, params)
+            found.append(jax.device_get(update))
+    return found
+
+
+def test_the_schedule_rises_and_falls():
+    config = change(learning_rate=0.1, final_learning_rate=0.02, warmup_steps=10, decay_steps=20)
+    found = np.asarray(learning_rate(config)(jnp.arange(40)))
+    for step, expected in [(0, 0), (5, 0.05), (10, 0.1), (20, 0.06), (30, 0.02), (39, 0.02)]:
+        np.testing.assert_allclose(found[step], expected, rtol=1e-4, err_msg=f"step {step}")
+    assert (np.diff(found[:11]) > 0).all() and (np.diff(found[10:31]) < 0).all()
+    np.testing.assert_allclose(learning_rate(PLAIN)(jnp.array([0, 9, 10**6])), 0.1, rtol=1e-6)
+
+
+def test_both_optimizers_follow_the_schedule():
+    ones, short = jnp.ones(1), {"warmup_steps": 2}
+    adam = updates(change(**short), *[ones] * 4, params=jnp.zeros(1))
+    np.testing.assert_allclose(adam, [[0], [-0.05], [-0.1], [-0.1]], rtol=1e-4)
+    sgd = updates(change(optimizer="sgd", **short), *[ones] * 3, params=jnp.zeros(1))
+    np.testing.assert_allclose(sgd, [[0], [-0.05 * 1.9], [-0.1 * 2.71]], rtol=1e-5)
+
+
+def test_weight_decay_leaves_biases_and_scales_alone():
+    """Also of other libraries, whose parameters are not dictionaries."""
+    layer = collections.namedtuple("Layer", ["weight", "bias"])
+    names = {"kernel": 2.0, "bias": 2.0, "scale": 2.0}
+    params = {"a": names, "b": layer(2.0, 2.0)}
+    params = jax.tree.map(lambda x: jnp.full(3, x), params)
+    expected = {"a": names | {"bias": 0.0, "scale": 0.0}, "b": layer(2.0, 0.0)}
+    for optimizer in ("adam", "sgd"):
+        config = change(optimizer=optimizer, weight_decay=0.5)
+        (update,) = updates(config, jax.tree.map(jnp.zeros_like, params), params=params)
+        jax.tree.map(
+            lambda found, x: np.testing.assert_allclose(found, np.full(3, -0.05 * x), rtol=1e-6),
+            update,
+            expected,
+        )

@@ -12,6 +12,7 @@ import guard
 from azjax.cli import players
 from azjax.games.base import init_batch
 from azjax.players.overrides import Overrides
+from azjax.runs import player as loading
 from azjax.runs import pretrained
 from integers import make_case, observe
 from refusals import assert_refused
@@ -23,7 +24,7 @@ NAME = "connect_four:3x4x3"
 
 def forget():
     """Clears the caches of files that were read."""
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
+    for function in (pretrained.names, loading._load_pretrained, pretrained.read):
         function.cache_clear()
 
 
@@ -68,7 +69,7 @@ def test_a_saved_player_is_loaded_with_equal_bits(folder):
         decision = player.agent.act(player.params, jax.random.key(0), states)
     assert (player.name, player.iteration, player.alone) == (NAME, 7, True)
     assert (player.moves, player.parts.search.num_simulations) == (12345, 5)
-    assert player.agent.name == NAME and pretrained.has_overrides(NAME)
+    assert player.agent.name == NAME and player.overrides is not None
     assert decision.action.tolist() == [3, 3]  # The override in the empty position.
 
 
@@ -94,11 +95,11 @@ def test_all_players_together_are_small_and_match_their_digests():
     assert sum(file.stat().st_size for file in files) <= _MOST_BYTES
     assert {name.replace(":", "_") for name in pretrained.names()} == {file.stem for file in files}
     for name in pretrained.names():
-        assert pretrained.read_about(name)["game"].removeprefix("pgx:") == name
+        assert pretrained.read(name).about["game"].removeprefix("pgx:") == name
 
 
 def test_the_shipped_player_of_tic_tac_toe_is_perfect(solution):
     with guard.sharing():
         certificate = azjax.verify(azjax.load("tic_tac_toe"), (), solution=solution)
     assert certificate.perfect and certificate.decision_states == 4520
-    assert certificate.moves == pretrained.read_about("tic_tac_toe")["training"]["moves"]
+    assert certificate.moves == pretrained.read("tic_tac_toe").about["training"]["moves"]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import shutil
 import signal
@@ -15,14 +14,12 @@ import pytest
 import azjax
 from azjax import _interrupts as interrupts
 from azjax import program, runs
-from azjax.cli import arena, play, report, train, verify
+from azjax.cli import train, verify
 from azjax.games import base
 from azjax.proof import callbacks
-from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
-from azjax.runs import checkpoint, lock
+from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
-from azjax.training import metrics
 from refusals import check_program
 from trained import MOMENTS, RUN, damage, files
 
@@ -92,25 +89,25 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_resumes_to_the_same_end(moment, trained, tmp_path):
     run_dir = shutil.copytree(trained.copies / moment, tmp_path / "run")
-    assert not (run_dir / "certificate.json").exists() and (run_dir / lock.NAME).exists()
+    assert not (run_dir / "certificate.json").exists() and (run_dir / directory.LOCK).exists()
     assert resume(run_dir) == 0
     assert_same_end(run_dir, trained.run_dir)
-    assert not (run_dir / lock.NAME).exists() and not (run_dir / "damaged").exists()
+    assert not (run_dir / directory.LOCK).exists() and not (run_dir / "damaged").exists()
     assert (run_dir / "certificate.json").exists()
     assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
 
 
 def test_ctrl_c_finishes_the_iteration_and_saves(trained, tmp_path, monkeypatch, capfd):
-    run_dir, write = tmp_path / "run", metrics.JsonLines.__call__
+    run_dir, write = tmp_path / "run", program.Records.on_iteration
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def interrupted(sink, record):
-        if record.iteration == 3:
+    def interrupted(callback, loop):
+        if loop.iteration == 3:
             signal.raise_signal(signal.SIGINT)
-        write(sink, record)
+        write(callback, loop)
 
     with monkeypatch.context() as patch:
-        patch.setattr(metrics.JsonLines, "__call__", interrupted)
+        patch.setattr(program.Records, "on_iteration", interrupted)
         assert train_in(run_dir, *RUN, "--no-report") == 130
     signal.signal(signal.SIGINT, before)
     said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
@@ -131,45 +128,19 @@ def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch,
     assert capfd.readouterr().err == (
         f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
     )
-    assert not (tmp_path / "new").exists() and not (run_dir / lock.NAME).exists()
+    assert not (tmp_path / "new").exists() and not (run_dir / directory.LOCK).exists()
 
 
 def test_only_one_program_at_a_time_trains_or_explores(run_dir, capfd):
-    with lock.hold(run_dir):
-        before = files(run_dir)
-        held = f"process {os.getpid()} on host "
-        check_program(lambda _: resume(run_dir), [("", held, f"trains in {run_dir}: wait")], capfd)
-        assert files(run_dir) == before
-        assert azjax.load(run_dir).iteration == 8  # Readers need no lock.
-    folder, arguments = run_dir / "lines", ["--run-dir", str(run_dir), "--lines", "first"]
+    folder = run_dir / "lines"
     folder.mkdir()
-    with lock.hold(folder, "8-first-0.lock", "explores the games of this player"):
-        said = f" explores the games of this player in {folder}: wait until it ends"
-        check_program(verify.main, [(arguments, said)], capfd)
+    lines = ["--run-dir", str(run_dir), "--lines", "first"]
+    with directory.hold(run_dir), directory.hold(folder, "8-first-0.lock", "explores"):
+        check_program(lambda _: resume(run_dir), [("", f"trains in {run_dir}: wait")], capfd)
+        check_program(verify.main, [(lines, f"in {folder}: wait until it ends")], capfd)
 
 
 # The end of a training.
-
-
-def test_stops_when_the_goal_is_reached_and_a_finished_run_trains_no_more(
-    tmp_path, capfd, monkeypatch
-):
-    """`proof` decides what reaches a goal; here, the second verdict does."""
-    zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
-    zeros |= {"versions": {}, "device": "", "game": "", "searches": ()}
-    monkeypatch.setattr(callbacks.Verification, "certify", lambda *_: Certificate(**zeros))
-    verdicts, goals = iter([False, True, True]), []
-    monkeypatch.setattr(
-        certificates, "reached", lambda goal, verdict: goals.append(goal) or next(verdicts)
-    )
-    run_dir = tmp_path / "run"
-    assert train_in(run_dir, "--smoke", "--until", "unbeatable", "--no-report") == 0
-    assert runs.iterations(run_dir) == [2] and len(records(run_dir)) == 2
-    before = files(run_dir)
-    capfd.readouterr()
-    assert resume(run_dir, "--max-iterations", "9") == 0
-    assert files(run_dir).keys() == before.keys() and goals == ["unbeatable"] * 3
-    assert f"{run_dir} was finished already, after 2 iterations" in capfd.readouterr().err
 
 
 def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
@@ -257,62 +228,18 @@ def put_link(run_dir):
 
 
 def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monkeypatch, capfd):
-    """By the programs that read it as well, and before compiling."""
+    """And before compiling."""
     monkeypatch.setattr(program, "_compile", None)
-    everywhere = [
-        resume,
-        *(lambda run_dir, p=p: p.main(["--run-dir", str(run_dir)]) for p in (verify, report, play)),
-        lambda run_dir: arena.main([f"network@{run_dir}#all", "random"]),
-    ]
-    bad = f'{{"format": {runs.FORMAT}, "colour": 3}}'
     rows = [
-        (edit_seed, everywhere, "seed is 1 in ", "and checkpoint 8 was written with 0: restore"),
-        (
-            lambda d: damage(d, 8),
-            everywhere[1:],
-            "checkpoint 8 in ",
-            "is damaged",
-            "use one of ",
-            "6",
-        ),
-        (damage_all, [resume], "no checkpoint in ", " is sound", "start a new run"),
-        (
-            lambda d: shutil.rmtree(d / "checkpoints"),
-            [resume],
-            "checkpoints is missing: restore it",
-        ),
-        (put_link, [resume], "checkpoints is a link to elsewhere, and azjax"),
-        (lambda d: (d / "train.lock").mkdir(), [resume], "train.lock: Is a directory"),
-        (lambda d: (d / "plan.json").unlink(), [resume], "plan.json cannot be used"),
-        (lambda d: (d / "config.json").write_text(bad), [resume], "config.json cannot be used"),
-        (
-            lambda d: (d / "metrics.jsonl").write_text("no record\n" * 2),
-            [resume],
-            "line 1, is not a record of an",
-        ),
+        (edit_seed, "seed is 1 in ", "was written with 0: restore"),
+        (damage_all, "no checkpoint in ", " is sound", "start a new run"),
+        (put_link, "checkpoints is a link to elsewhere, and azjax"),
+        (lambda d: (d / "plan.json").unlink(), "plan.json cannot be used"),
+        (lambda d: (d / "metrics.jsonl").write_text("no record\n" * 2), "line 1, is not a record"),
     ]
-    for number, (change, programs, *fragments) in enumerate(rows):
+    for number, (change, *fragments) in enumerate(rows):
         run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))
         change(run_dir)
         before = files(run_dir)
-        for main in programs:
-            check_program(lambda _: main(run_dir), [("", *fragments)], capfd)
+        check_program(lambda _: resume(run_dir), [("", *fragments)], capfd)
         assert files(run_dir) == before
-
-
-# Refusals.
-
-
-def test_a_run_keeps_its_settings(run_dir, capfd):
-    before = files(run_dir)
-    rows = [
-        ("", "run exists already", "with --resume", "another --run-dir"),
-        ("--resume --game connect_four", "is a run of tic_tac_toe, not of connect_four"),
-        ("--resume --seed 1", "--seed was 0, not 1", "another --run-dir"),
-    ]
-    words = [(row[0].split(), *row[1:]) for row in rows]
-    check_program(lambda words: train_in(run_dir, *words), words, capfd)
-    # All 4,520 positions at a time: about a terabyte.
-    arguments = ["--run-dir", str(run_dir), "--simulations", "1000000"]
-    check_program(verify.main, [(arguments, "trees of 1000000 simulations, 4520 at a t")], capfd)
-    assert files(run_dir) == before

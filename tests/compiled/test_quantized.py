@@ -12,7 +12,7 @@ import guard
 from azjax import games
 from azjax.games.base import choose
 from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized, symmetry_group
-from azjax.training.sharding import AXIS, make_mesh
+from azjax.training.step import AXIS, make_mesh
 from experiments.quantize import quantize
 from integer_reference import evaluate
 from integers import make_case, observe, positions

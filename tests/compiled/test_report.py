@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import callbacks, runs
+from azjax import callbacks, program, runs
 from azjax.games.base import init_batch
 from azjax.runs import presets
-from azjax.runs.config import make_parts
+from azjax.runs.config import Config, Plan, make_parts
 from azjax.runs.player import Player
 from azjax.viz import animation, games
 from azjax.viz.games import sample_games
@@ -110,38 +110,29 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
     def fail(*arguments, **settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
-    monkeypatch.setattr(callbacks.report, "write_report", fail)
-    said = []
-    report = callbacks.Report(tmp_path, announce=said.append)
-    report.on_end(None)
-    assert report.path is None and said == ["writing the report"]
-    assert report.failed == "the report was not written: [Errno 28] No space left on device"
+    monkeypatch.setattr(program.Run, "player", player)
+    monkeypatch.setattr(program, "write_report", fail)
+    said, loop = [], SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
+    run = program.Run(Config(), Plan(), "never", tmp_path, loop, None, 1, None, None)
+    run.train(announce=said.append)
+    assert run.report is None and said == ["writing the report"]
+    assert run.report_error == "the report was not written: [Errno 28] No space left on device"
     (tmp_path / "report.html").touch()
-    report.on_end(None)  # A finished run has a report already.
+    run.train(announce=said.append)  # A finished run has a report already.
     assert len(said) == 1
-    report.on_iteration(None)
-    report.on_end(None)
+    loop.run = lambda: setattr(loop, "iteration", 4)
+    run.train(announce=said.append)
     assert len(said) == 2
 
 
-def test_callbacks_save_the_blunders_of_every_verification(tmp_path, monkeypatch):
-    """What cannot be written is a note."""
-    is_blunder, notes = np.random.rand(33) < 0.5, []
+def test_callbacks_save_the_blunders_of_every_verification(tmp_path):
+    is_blunder = np.random.rand(33) < 0.5
     verification = SimpleNamespace(verdict=SimpleNamespace(is_blunder=is_blunder))
-    snapshots = callbacks.Snapshots(verification, tmp_path, notes.append)
+    snapshots = callbacks.Snapshots(verification, tmp_path)
     snapshots.on_start(SimpleNamespace(iteration=0))
     snapshots.on_iteration(SimpleNamespace(iteration=5))
-    verdict, verification.verdict = verification.verdict, None  # This iteration was not verified.
+    verification.verdict = None  # This iteration was not verified.
     snapshots.on_iteration(SimpleNamespace(iteration=6))
     iterations, loaded = animation.load_blunders(tmp_path, 33, 12)
     assert iterations.tolist() == [0, 5]
     np.testing.assert_array_equal(loaded[1], is_blunder)
-
-    def fail(*arguments):
-        raise OSError(28, "No space left on device")
-
-    verification.verdict = verdict
-    monkeypatch.setattr(animation, "save_blunders", fail)
-    snapshots.on_iteration(SimpleNamespace(iteration=7))
-    assert notes == ["the snapshot of iteration 7 was not written: No space left on device"]

@@ -12,11 +12,11 @@ import misere_pile
 from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
+from azjax.games.rows import distinct, pack
 from azjax.search import SearchResult
 from azjax.training import selfplay
-from azjax.training.archive import add, make_archive
 from azjax.training.parts import SelfPlayConfig
-from azjax.training.selfplay import Games, self_play, start_games
+from azjax.training.selfplay import Games, add, draw, make_archive, self_play, start_games
 from small import playing
 
 GAME, PILE = games.make("tic_tac_toe"), misere_pile.make()
@@ -228,3 +228,68 @@ def test_all_games_restart_in_each_iteration_without_carry_over():
         assert (moves.planes[0] == moves.planes[0][:1]).all()
     assert not (kept.planes[0] == kept.planes[0][:1]).all()
     assert (results[0][1].action != results[1][1].action).any()
+
+
+# --- The position buffer -------------------------------------------------------------------
+
+FEW = 512  # Buckets.
+
+
+def take(entries, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], entries)
+
+
+@pytest.fixture(scope="module")
+def several(solution):
+    """Two hundred unfinished positions with their plies, as `Games`, and their buckets."""
+    rows = np.random.default_rng(0).choice(solution.decisions, 200, replace=False)
+    ply = np.searchsorted(solution.layers, rows, side="right") - 1
+    states = take(solution.states, rows)
+    return Games(states, np.int32(ply)), np.asarray(hashing.buckets(states, FEW))
+
+
+add_batch = jax.jit(lambda archive, some: add(archive, some.states, some))
+draw_all = jax.jit(jax.vmap(draw, in_axes=(None, 0)))
+
+
+def draw_from(entries, *batches):
+    """A buffer after adding batches, each of some rows of the entries, and many draws from it.
+
+    The first row of a batch is repeated to one size, so that one program adds them all.
+    """
+    archive = make_archive(take(entries, 0), FEW)
+    with guard.sharing():
+        for rows in batches:
+            archive = add_batch(archive, take(entries, np.r_[[rows[0]] * (600 - len(rows)), rows]))
+        drawn, found = draw_all(archive, (np.arange(4000, dtype=np.float32) + 0.5) / 4000)
+    return archive, drawn, found
+
+
+def test_positions_are_drawn_uniformly(several):
+    several, places = several
+    rows = np.flatnonzero((places[:, None] == places).sum(axis=1) == 1)
+    archive, drawn, found = draw_from(
+        several, rows[5:9], np.repeat(rows, 3), rows, rows[:7], rows[:1]
+    )
+    assert archive.used == len(rows) == archive.full.sum() and found.all()
+    _, counts = np.unique(np.asarray(drawn.states.board), axis=0, return_counts=True)
+    assert len(counts) == len(rows) and counts.max() - counts.min() <= 1
+    _, drawn, _ = draw_from(several, np.arange(200))  # Some share a bucket.
+    np.testing.assert_array_equal((np.asarray(drawn.states.board) != 0).sum(axis=1), drawn.ply)
+
+
+def test_the_last_entry_of_a_bucket_stays(several):
+    several, places = several
+    first, last = np.flatnonzero(places == np.flatnonzero(np.bincount(places) > 1)[0])[:2]
+    for batches in [([first, last],), ([first], [last]), ([last, first, last],)]:
+        archive, drawn, found = draw_from(several, *batches)
+        assert found.all() and archive.used == 1
+        assert (np.asarray(drawn.states.board) == several.states.board[last]).all()
+    assert not draw_from(several)[2].any()
+
+
+def test_buckets_are_uniform(solution):
+    """As many buckets stay empty as for uniformly random buckets."""
+    count = len(distinct(pack(solution.states))[0])
+    places = hashing.buckets(solution.states, count)
+    assert abs(len(np.unique(np.asarray(places))) / count - (1 - np.exp(-1))) < 0.02

@@ -1,22 +1,44 @@
-"""Settings of training change the compiled program, and fit the devices."""
+"""Presets fit their games, and every setting of training changes the program."""
 
 import dataclasses
 import typing
 
 import pytest
 
-from azjax import training
+import dots
+from azjax import games
 from azjax._settings import find_kinds
 from azjax.runs import config as configs
+from azjax.runs import presets
 from azjax.runs.config import Config
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.replay import ReplayConfig
 from traced_settings import LEARNER, MLP, OTHERS, SELFPLAY, without_effect
 
+
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_smoke_keeps_kinds_and_shrinks_sizes(name):
+    config, small = presets.get(name), presets.smoke(presets.get(name))
+    assert small.network.kind == config.network.kind
+    assert small.search.algorithm == config.search.algorithm
+    assert small.selfplay.games * small.selfplay.unroll_length <= 64
+    assert small.selfplay.archive <= 1024 and bool(small.selfplay.archive) == bool(
+        config.selfplay.archive
+    )
+    assert small.learner.steps * small.learner.batch_size <= 64
+    assert small.search.num_simulations <= 4 and small.replay.capacity <= 1024
+
+
+def test_a_preset_fits_a_game():
+    """One encoding replaces that of the preset; symmetries must divide every width."""
+    shared = dataclasses.replace(Config().network, symmetric=True, width=16, head_hidden=8)
+    fitted = presets.fit(Config(network=shared), games.make("tic_tac_toe")).network
+    assert fitted.symmetric and fitted.encoding == "relative"
+    for narrow in ({"width": 12}, {"head_hidden": 12}):
+        network = dataclasses.replace(shared, **narrow)
+        assert not presets.fit(Config(network=network), games.make("tic_tac_toe")).network.symmetric
+    assert presets.fit(Config(network=shared), dots.make()).network.encoding == "edges"
+
+
 NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.
-
-
 # Those that are easily lost; `tests/system/test_config.py` has all.
 LEARNING = "l2", "weight_decay", "clip_norm", "value_weight", "policy_surprise", "ema_decay"
 PLAYING = "games_at_once", "archive_share", "temperature", "temperature_plies"
@@ -44,45 +66,3 @@ def test_no_setting_is_left_out():
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}
         assert changes.keys() == names - NO_PROGRAM
-
-
-# Devices.
-
-SHARED = Config(
-    selfplay=SelfPlayConfig(games=16, unroll_length=4),
-    replay=ReplayConfig(capacity=64),
-    learner=LearnerConfig(batch_size=32),
-)
-
-
-def numbers(config):
-    """Games, batch, capacity and shards."""
-    replay = config.replay
-    return config.selfplay.games, config.learner.batch_size, replay.capacity, replay.shards
-
-
-@pytest.mark.parametrize(
-    ("devices", "keep", "expected"),
-    [
-        (4, (), (16, 32, 64, 8)),
-        (3, (), (18, 33, 72, 3)),
-        (6, (), (18, 36, 72, 6)),
-        (16, (), (16, 32, 64, 16)),
-        (100, (), (100, 100, 400, 100)),
-        (3, ("replay.shards",), (16, 32, 64, 8)),
-        (3, ("selfplay.games",), (16, 33, 64, 3)),
-        (3, ("learner.batch_size", "seed"), (18, 32, 72, 3)),
-        (3, ("replay.capacity",), (18, 33, 64, 3)),
-    ],
-)
-def test_settings_are_rounded_up_for_the_devices(devices, keep, expected):
-    fitted = configs.fit_devices(SHARED, devices, keep)
-    assert numbers(fitted) == expected
-    if numbers(fitted) == numbers(SHARED):
-        assert fitted is SHARED
-    named = [name for name in keep if name.partition(".")[2]]
-    if not named:
-        training.check_parts(configs.make_parts(fitted), devices)
-        return
-    with pytest.raises(ValueError, match=named[0]):
-        training.check_parts(configs.make_parts(fitted), devices)

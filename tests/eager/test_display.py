@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
-from azjax.callbacks import Sink
+from azjax.callbacks import Printer
 from azjax.cli.display import Display
 from azjax.training.loop import Callback, Loop
 from small import ERRORS, NO_PROOF, record
@@ -102,6 +102,6 @@ def test_the_table_is_closed_before_callbacks_print_results():
         metrics = SimpleNamespace(games=1, losses=record(1).losses)
         return SimpleNamespace(iteration=state.iteration + 1), metrics
 
-    callbacks = [Sink(lambda loop: Table()), Result()]
+    callbacks = [Printer(lambda loop: Table()), Result()]
     Loop(None, SimpleNamespace(iteration=0), step, 3, 0.0, callbacks=callbacks).run()
     assert order == ["closed after 3", "printed"]

@@ -7,7 +7,7 @@ import azjax
 from source import ROOT, guide, trees
 
 ORDER = [
-    *["_settings", "_promotion", "_files", "_commands", "_processes"],
+    *["_settings", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof", "exact", "viz"],
     *["callbacks", "program", "cli"],

@@ -66,18 +66,18 @@ class Program:
         return self
 
 
-def test_work_is_the_extra_memory_of_the_largest_program():
+def test_work_is_the_extra_memory_of_a_program():
     """Outputs that alias arguments are counted once."""
     parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
     lasting = estimate(parts, mesh)
     assert lasting.work == 0 < lasting.total == sum(lasting[:5])
     size = lasting.total
-    programs = [Program(size, size, size, 300), Program(size, 100, 0, 400), Program(5, 0, 0, 0)]
-    assert estimate(parts, mesh, *programs) == lasting._replace(work=500)
-    assert estimate(parts, mesh, programs[-1]) == lasting
+    assert estimate(parts, mesh, Program(size, 100, 0, 400)) == lasting._replace(work=500)
+    assert estimate(parts, mesh, Program(size, size, size, 300)) == lasting._replace(work=300)
+    assert estimate(parts, mesh, Program(5, 0, 0, 0)) == lasting
 
 
-def test_training_that_does_not_fit_is_rejected_with_advice():
+def test_training_that_does_not_fit_is_rejected_with_advice(monkeypatch, tic_tac_toe):
     sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
     check_fits(sound._replace(tree=99))
     said = "the run needs ...B on each...: tree takes most...so use fewer search.num_simulations"
@@ -87,9 +87,6 @@ def test_training_that_does_not_fit_is_rejected_with_advice():
         "memory on each of 2 devices: 5.0 GB of 7.0 GB (network 1.5 MB, optimizer 2 kB, "
         "buffer 30 B, tree 4 B, work 5.0 GB)"
     )
-
-
-def test_trees_that_do_not_fit_are_rejected_with_a_number_that_fits(monkeypatch, tic_tac_toe):
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:
         check_trees(Gumbel(num_simulations=10**6), tic_tac_toe, 100)

@@ -14,7 +14,7 @@ from azjax import runs
 from azjax.cli import custom, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
-from azjax.runs.plan import Plan
+from azjax.runs.config import Plan
 from refusals import assert_refused
 from source import ROOT
 

@@ -10,10 +10,9 @@ from jax._src.distributed import global_state  # See `launch._index_and_count`.
 
 from azjax import _processes as processes
 from azjax import program
-from azjax.cli import train
 from azjax.runs import presets
 from azjax.runs.config import Config, count_devices, make_parts
-from refusals import check_program
+from azjax.training import LearnerConfig, SelfPlayConfig
 
 
 def use_devices(number, monkeypatch):
@@ -37,7 +36,7 @@ class Others:
     """The other processes of this one: two, of which the second has its own texts and flags."""
 
     def __init__(self, monkeypatch, index=0):
-        self.texts, self.flags, self.sent = "", (), None
+        self.texts, self.flag, self.sent = "", False, None
         monkeypatch.setattr(jax, "process_count", lambda: 2)
         monkeypatch.setattr(jax, "process_index", lambda: index)
         monkeypatch.setattr(processes.multihost_utils, "process_allgather", self.gather)
@@ -45,7 +44,7 @@ class Others:
     def gather(self, values):
         self.sent = values
         if values.dtype == bool:
-            return np.stack([values, self.flags])
+            return np.stack([values, self.flag])
         text = self.texts.encode().ljust(values.size, b"\0")
         return np.stack([values, np.frombuffer(text, np.uint8)])
 
@@ -56,8 +55,9 @@ def others(monkeypatch):
 
 
 def test_requests_and_errors_reach_all_processes(others):
-    others.flags = (True, False)
-    assert processes.any_of(False, False) == (True, False)
+    assert not processes.any_of(False)
+    others.flag = True
+    assert processes.any_of(False)
     assert processes.in_all(lambda: 3) == 3
     others.texts = "no room"
     with pytest.raises(processes.OtherProcessError, match="^no room$"):
@@ -110,33 +110,23 @@ def test_gives_each_core_a_device():
         assert count_devices(shards, cores, count, evenly) == number
 
 
-def test_new_settings_fit_the_devices_and_those_of_a_resumed_run_stay(monkeypatch, capfd):
-    """It uses as many devices as divide its shards; the preset `mlp` has two shards."""
+def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
+    """The preset `mlp` has two shards, 50 games and batches of 64."""
     config = presets.get("mlp")
     parts = make_parts(config)
     use_devices(3, monkeypatch)
-    fitted, _, mesh = program._fit(config, parts, resume=True, keep=())
+    fitted, _, mesh = program._fit(config, parts, fixed=True)
     assert mesh.size == 2 and fitted == config
     assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number")
-    fitted, parts, mesh = program._fit(config, parts, resume=False, keep=())
+    config = dataclasses.replace(config, selfplay=SelfPlayConfig(games=48, unroll_length=4))
+    config = dataclasses.replace(config, learner=LearnerConfig(batch_size=96))
+    fitted, parts, mesh = program._fit(config, make_parts(config), fixed=False)
     assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
-    assert fitted.selfplay.games % 3 == fitted.learner.batch_size % 3 == 0
-    assert capfd.readouterr().err.startswith("3 devices: selfplay.games ")
+    assert capfd.readouterr().err == "3 devices: replay.shards 3 instead of 2\n"
     # Several processes use all devices, also for a resumed run, whose settings they must divide.
-    monkeypatch.setattr(program, "_make_mesh", lambda shards, fixed: mesh)
+    monkeypatch.setattr(jax, "process_count", lambda: 3)
     with pytest.raises(ValueError, match="replay.shards is 2"):
-        program._fit(config, make_parts(config), resume=True, keep=())
-    monkeypatch.undo()
-    named = dataclasses.replace(config, parts="mine.py:make")
-    assert program._fit(named, make_parts(config), resume=False, keep=())[0] == named
-
-
-def test_given_settings_are_not_rounded(tmp_path, monkeypatch, capfd):
-    use_devices(3, monkeypatch)
-    monkeypatch.setattr(program, "_compile", None)
-    short = f"--smoke --run-dir {tmp_path}/run --selfplay.games=16"
-    check_program(train.main, [(short, "selfplay.games is 16", "such as 18")], capfd)
-    assert [*tmp_path.iterdir()] == []
+        program._fit(config, make_parts(config), fixed=True)
 
 
 # Opening a run.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import io
 import json
 import time
 
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.training import metrics
-from azjax.training.metrics import JsonLines, Plain, make_record, rank, read_records
+from azjax.training.metrics import make_record, open_records, print_line, rank, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
 from small import ERRORS, LOSSES, NO_PROOF, record
@@ -23,10 +22,9 @@ MEASURED = Metrics(  # In the order of XLA.
 
 
 def write(path, iterations, after=0, **changes):
-    sink = JsonLines(path, after)
-    for iteration in iterations:
-        sink(record(iteration, **changes))
-    sink.close()
+    with open_records(path, after) as file:
+        for iteration in iterations:
+            file.write(json.dumps(record(iteration, **changes).as_dict()) + "\n")
 
 
 def test_a_record_has_every_metric():
@@ -55,7 +53,7 @@ def test_only_scalars_with_new_names_are_added():
     made = record(1, losses=LOSSES | {"another": 1.0}, errors=ERRORS)
     wrong = [
         *[("high", "str: add one number"), (None, "NoneType"), (1j, "complex")],
-        *[(jnp.ones((2, 3)), "with shape (2, 3): add"), (jax.random.key(0), "with shape ()")],
+        *[(jnp.ones((2, 3)), "ArrayImpl: add"), (jax.random.key(0), "PRNGKeyArray: add")],
     ]
     assert_refused(
         *(
@@ -91,17 +89,14 @@ def test_a_damaged_file_is_not_rewritten(tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2, 9])
     lines = path.read_text().splitlines(keepends=True)
-    for line, fragment in {
-        "[3]": "not a record of an iteration: restore",
-        "[" * 10_000: "not a record",
-        '{"iteration": 3}': "not a record",
-        '{"iteration": 3, "seconds": 1, "loss": NaN}': "not a record",
-        f'{{"iteration": 3, "seconds": 1, "loss": 1{"0" * 400}}}': "not a record",
-        '{"iteration": 2, "seconds": 1.0}': "not after iteration 2: restore the file",
-    }.items():
+    for line in (
+        *("[3]", "[" * 10_000, '{"iteration": 3}', '{"iteration": 3, "seconds": NaN}'),
+        '{"iteration": 2, "seconds": 1.0}',
+    ):
         path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
         before = path.read_bytes()
-        assert_refused((functools.partial(JsonLines, path, after=2), f"line 3, is {fragment}"))
+        said = "line 3, is not a record of a later iteration: restore the file"
+        assert_refused((functools.partial(open_records, path, after=2), said))
         assert path.read_bytes() == before
         path.write_text("".join([*lines[:2], line[:-1]]))
         assert [r["iteration"] for r in read_records(path)] == [1, 2]
@@ -125,12 +120,10 @@ elo 12.35 [-5, 30]  patience 2
 """
 
 
-def test_lines():
-    stream = io.StringIO()
-    sink, extra = Plain(stream), {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
+def test_lines(capsys):
+    extra = {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
     losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
-    sink(record(7))
-    sink(record(8, errors=ERRORS, **NO_PROOF))
-    sink(record(9, extra=extra, losses=losses, **NO_PROOF))
-    sink.close()
-    assert stream.getvalue() == LINES
+    print_line(record(7))
+    print_line(record(8, errors=ERRORS, **NO_PROOF))
+    print_line(record(9, extra=extra, losses=losses, **NO_PROOF))
+    assert capsys.readouterr().out == LINES

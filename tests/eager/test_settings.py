@@ -13,8 +13,7 @@ from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_c
 from azjax.cli import arena, export, parsing, play, players, seeds, train, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
-from azjax.runs.config import Config
-from azjax.runs.plan import Plan
+from azjax.runs.config import Config, Plan
 from azjax.runs.player import changed
 from azjax.search import PUCT
 from azjax.training.learner import LearnerConfig

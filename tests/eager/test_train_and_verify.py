@@ -22,7 +22,6 @@ TRAIN = [
     ("--learner.l2 -1", "learner.l2 is -1.0", "use 0 or more"),
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
-    ("--replay.shards 3", "replay.shards is 3", "the number of devices, 8", "use 8 or a multiple"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
     ("--game connect_four --until perfect", "connect_four", "--until never"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
@@ -88,7 +87,7 @@ def test_an_unusable_run_directory_is_refused(tmp_path, monkeypatch, capfd):
         *[("dangling", "is a broken link to nothing: "), ("loop", "is a broken link to loop: ")],
         *((name, used) for name in ("link", "folder", ".")),
         ("dangling/run", "dangling/run cannot be created ("),
-        ("file/deep/run", "cannot be created (Not a directory): "),
+        ("file/deep/run", "cannot be created (...file is not a folder"),
     ]
     calls = [(lambda path=path: runs.check_free(path), path, said) for path, said in rows]
     assert_refused(*calls, error=checkpoint.CheckpointError)

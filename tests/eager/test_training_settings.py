@@ -4,19 +4,24 @@ import dataclasses
 import functools
 import re
 import types
+from typing import Any
 
+import flax.linen as nn
 import jax
-import numpy as np
-import optax
+import jax.numpy as jnp
 
+import azjax
 from azjax import training
 from azjax.games import make
+from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, base, make_network
+from azjax.players import network_agent
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
-from azjax.training.learner import LearnerConfig, make_learner
-from azjax.training.loss import check_losses
-from azjax.training.parts import SelfPlayConfig
+from azjax.search import PUCT, make_search
+from azjax.search.evaluators import network_evaluator, uniform_evaluator
+from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
 from refusals import assert_refused
 
@@ -73,39 +78,19 @@ def test_contradictions_are_rejected_by_every_function():
 
     def functions(parts, mesh):
         yield lambda: training.make_iteration(parts, mesh)
-        yield lambda: training.make_play(parts, mesh)
         yield lambda: training.make_state(parts, jax.random.key(0), mesh)
         yield lambda: training.abstract_state(parts, mesh)
 
     wrong = make_parts(with_setting(CONFIG, "learner.batch_size", 30))
     calls = [*functions(wrong, mesh), lambda: training.init(wrong, jax.random.key(0))]
     calls.append(lambda: training.iteration(wrong, state))
-    most = SelfPlayConfig(games=10**9, unroll_length=8), ReplayConfig(capacity=10**9)
+    small = ReplayConfig(capacity=20, shards=2)
     assert_refused(
+        (lambda: make_replay(small, 24), "replay.capacity is 20, less than ... 24: ...least 24"),
         *((call, "learner.batch_size is 30, ") for call in calls),
         *((call, "replay.shards is 8, not a") for call in functions(make_parts(CONFIG), three)),
-        (lambda: check(Config(selfplay=most[0], replay=most[1])), "is 8, ...use at most 1"),
         (lambda: make_parts(Config(game="chess")), "unknown game 'chess': use one of tic"),
         (lambda: presets.get("best"), "unknown preset 'best': use one of default, paper"),
-    )
-
-
-def test_what_are_no_parts_is_rejected():
-    parts, small = make_parts(CONFIG), ReplayConfig(capacity=20, shards=2)
-    swap, adam = parts._replace, optax.adam(1.0)
-    state = parts.game.init()
-    half = parts.game._replace(
-        init=lambda: (state, np.float16(0.5)),
-        observe=lambda state, encoding: parts.game.observe(state[0], encoding),
-    )
-    kept = dataclasses.replace(CONFIG.selfplay, archive=8)
-    assert_refused(
-        (lambda: training.check_parts(swap(game=half, selfplay=kept)), "float16 cannot be looked"),
-        (lambda: make_replay(small, 24), "replay.capacity is 20, less than ... 24: ...least 24"),
-        (lambda: make_replay(small, 3).init(None, 2), "batch of 3 ... 2 shards: use a multiple"),
-        (lambda: make_learner(parts.network, adam, steps=0), "steps is 0: use a whole number"),
-        (lambda: make_learner(parts.network, adam, ema_decay=1.0), "ema_decay is 1.0: use 0 up"),
-        (lambda: check_losses((1, {})), "the total of the loss is "),
     )
 
 
@@ -136,3 +121,55 @@ def test_choices_depend_on_the_platform(monkeypatch):
             assert chosen == ("bfloat16" if has_bfloat16 else "float32")
             assert base.choose_dtype("auto", "tpu", convolves) == "bfloat16"
             assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"
+
+
+GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")
+TINY = MLPConfig(hidden=(4,), head_hidden=4)
+NETWORK = make_network(TINY, GAME)
+PARTS = make_parts(dataclasses.replace(presets.smoke(presets.get("default")), network=TINY))
+SEARCH = PUCT(num_simulations=2)
+
+
+MIXED = (
+    "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2] and 7"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Incomplete:
+    algorithm: str = "mine"
+    num_simulations: int = 4
+
+
+def too_wide(params, key, states):
+    return jnp.zeros((2, 7)), jnp.zeros(2)
+
+
+def evaluators(evaluate):
+    """Calls of a search and of a player with an evaluator, traced only."""
+    states, key = init_batch(GAME, 2), jax.random.key(0)
+    for act in (make_search(SEARCH, GAME, evaluate), network_agent(GAME, evaluate, None).act):
+        yield functools.partial(jax.eval_shape, act, None, key, states)
+
+
+def test_parts_that_do_not_fit_together():
+    check_parts(PARTS)
+    network: Any = nn.Dense(3)
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"game": OTHER}, MIXED),
+        ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
+        ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
+    ]
+    make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
+    rows = [
+        *((functools.partial(check_parts, PARTS._replace(**c)), said) for c, said in changes),
+        (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
+        (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
+        (lambda: make(Incomplete()), "the search, of type Incomplete, has no is_deterministic: "),
+        (lambda: make("puct"), "the search, of type str, has no algorithm: give it algorithm"),
+        (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
+        *((call, "returns (float32[2, 7], float32[2]): make") for call in evaluators(too_wide)),
+    ]
+    assert_refused(*rows)
+    network_evaluator(OTHER, NETWORK._replace(made_for=None))  # A record that is made by hand.
+    network_evaluator(GAME._replace(name="another"), NETWORK)

@@ -120,15 +120,6 @@ def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, sa
     assert runs.iterations(run_dir) == saved
 
 
-LISTENING = "import os, signal, sys; from azjax import _interrupts as interrupts\n"
-
-
-def test_a_background_process_ignores_ctrl_c():
-    lines = LISTENING + "signal.signal(signal.SIGINT, signal.SIG_IGN); interrupts.listen()\n"
-    lines += "signal.raise_signal(signal.SIGINT); print('done')"
-    assert run("-c", lines) == (0, b"done\n", b"")
-
-
 # Closed readers.
 
 
@@ -138,16 +129,6 @@ def test_a_closed_reader_ends_a_program_silently():
     status, _, err = run("-m", "experiments.train", "--help", stdout=writer)
     os.close(writer)
     assert (status, err) == (141, b"")
-
-
-def test_closed_streams_are_replaced():
-    lines = LISTENING + "interrupts.listen()\n"
-    lines += "print(sys.stdout.name, sys.stderr.name, file=open(sys.argv[1], 'w')); print('lost')"
-    command = 'exec "$0" -c "$1" /dev/fd/3 3>&1 1>&- 2>&-'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable, lines], env=environment(), capture_output=True
-    )
-    assert (done.returncode, done.stdout) == (0, b"1 2\n")
 
 
 # Names.

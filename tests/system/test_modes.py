@@ -1,10 +1,8 @@
-"""Strict promotion and 64-bit mode of JAX: nothing fails, and results keep their types."""
+"""JAX's 64-bit mode: nothing fails, and results keep their types."""
 
-import contextlib
 import dataclasses
 import functools
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -16,7 +14,7 @@ import azjax
 from azjax import games, players, runs, training
 from azjax.games import check
 from azjax.games.base import describe, init_batch
-from azjax.networks import MLPConfig, ResNetConfig, make_network
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.players import arena
 from azjax.proof.verify import verify
 from azjax.runs import checkpoint, presets
@@ -24,7 +22,6 @@ from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from experiments.lecture.persistent import PersistentConfig, make_persistent
-from experiments.quantize import quantize
 from small import conv
 
 SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
@@ -46,15 +43,9 @@ TRAININGS = [
 
 
 @pytest.fixture(autouse=True)
-def mode():
-    """64-bit mode in a process started with it, and strict promotion in all others."""
-    strict = {"jax_numpy_rank_promotion": "raise", "jax_numpy_dtype_promotion": "strict"}
-    strict = {} if jax.config.jax_enable_x64 else strict
-    with contextlib.ExitStack() as stack:  # Not contexts of JAX, which other threads do not have.
-        for name, value in strict.items():
-            stack.callback(jax.config.update, name, getattr(jax.config, name))
-            jax.config.update(name, value)
-        yield
+def only_in_64_bits(request):
+    if request.function is not test_everything_works_in_64_bits and not jax.config.jax_enable_x64:
+        pytest.skip("for the process that the first test starts")
 
 
 def test_everything_works_in_64_bits():
@@ -77,11 +68,8 @@ def trace(function, *args):
 
 def test_games_of_pgx():
     pytest.importorskip("pgx")
-    if jax.config.jax_enable_x64:
-        with pytest.raises(ValueError, match="in JAX's 64-bit mode, .*: turn jax_enable_x64 off"):
-            games.make("pgx:tic_tac_toe")
-    else:
-        trace(games.make("pgx:tic_tac_toe").init)
+    with pytest.raises(ValueError, match="in JAX's 64-bit mode, .*: turn jax_enable_x64 off"):
+        games.make("pgx:tic_tac_toe")
 
 
 @pytest.mark.parametrize("engine", ["azjax", "mctx"])
@@ -120,71 +108,26 @@ def test_players_and_proofs(tic_tac_toe, solution):
     assert not match.deterministic
 
 
-def use_networks(player, states, folder):
-    trace(player.parts.evaluate, player.params, None, states)
-    network = make_network(MLPConfig(hidden=(8,), head_hidden=4, symmetric=True), player.game)
-    quantize(player.game, network, network.init(jax.random.key(0)), states)
+def test_training_is_saved_and_resumed(tmp_path):
+    config = SMOKE["mlp"]
+    parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
+    runs.create_run(tmp_path / "run", config)
+    state = training.make_state(parts, jax.random.key(0), mesh)
+    state, _ = training.make_iteration(parts, mesh)(state)
+    checkpoint.save(tmp_path / "run", state, 0.0)
+    restored = checkpoint.restore(tmp_path / "run", parts, mesh)[0]
+    for ours, theirs in zip(*map(jax.tree.leaves, (restored.learner, state.learner)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
-def use_players(player, states, folder):
-    oriented = azjax.load("tic_tac_toe")
-    for one, given in ((player, states), (oriented, init_batch(oriented.game, 2))):
-        trace(functools.partial(one.agent.act, one.params), jax.random.key(0), given)
-
-
-def use_training(player, states, folder):
-    selfplay = dataclasses.replace(SMOKE["default"].selfplay, archive=8)
-    parts = make_parts(dataclasses.replace(SMOKE["default"], selfplay=selfplay))
-    trace(functools.partial(training.init, parts), jax.random.key(0))
-
-
-def use_runs(player, states, folder):
-    azjax.export(player, folder / "player.onnx")
-    azjax.export(player, folder / "player.stablehlo", num_simulations=2, batch_size=1)
-
-
-def use_exact(player, states, folder):
-    small = azjax.load("tic_tac_toe")
-    assert azjax.prove_seat(small, "second", folder, rounds=1).exploration.ply == 8
-
-
-def use_proof(player, states, folder):
-    assert azjax.verify(azjax.load("tic_tac_toe"), (2,)).decision_states == 4520
-
-
-USES = {
-    "games": lambda player, states, folder: check.check_game(player.game, num_games=2),
-    "networks": use_networks,
-    "search": lambda player, states, folder: trace(
-        lambda: player.search(jax.random.key(0), states, num_simulations=3)
-    ),
-    "players": use_players,
-    "training": use_training,
-    "runs": use_runs,
-    "exact": use_exact,
-    "proof": use_proof,
-}
-
-
-if jax.config.jax_enable_x64:  # For strict promotion, the traces above suffice.
-
-    def test_training_is_saved_and_resumed(tmp_path):
-        config = SMOKE["mlp"]
-        parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
-        runs.create_run(tmp_path / "run", config)
-        state = training.make_state(parts, jax.random.key(0), mesh)
-        state, _ = training.make_iteration(parts, mesh)(state)
-        checkpoint.save(tmp_path / "run", state, 0.0)
-        restored = checkpoint.restore(tmp_path / "run", parts, mesh).state
-        for ours, theirs in zip(
-            *map(jax.tree.leaves, (restored.learner, state.learner)), strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-
-    @pytest.mark.parametrize("package", USES)
-    def test_every_package_works(package, tmp_path):
-        """Calls what the other tests here leave out; a new package needs a function of its own."""
-        folders = {path.parent.name for path in pathlib.Path(azjax.__file__).parent.glob("*/*.py")}
-        assert {*USES} == folders - {"cli"}  # It calls the others.
-        player = azjax.load("hex:4")
-        USES[package](player, init_batch(player.game, 2), tmp_path)
+def test_shipped_players(tmp_path):
+    player, small = azjax.load("hex:4"), azjax.load("tic_tac_toe")
+    for one in (player, small):
+        states = init_batch(one.game, 2)
+        trace(functools.partial(one.agent.act, one.params), jax.random.key(0), states)
+    trace(lambda: player.search(jax.random.key(0), init_batch(player.game, 2), num_simulations=3))
+    check.check_game(player.game, num_games=2)
+    azjax.export(player, tmp_path / "player.onnx")
+    azjax.export(player, tmp_path / "player.stablehlo", num_simulations=2, batch_size=1)
+    assert azjax.prove_seat(small, "second", tmp_path, rounds=1).exploration.ply == 8
+    assert azjax.verify(small, (2,)).decision_states == 4520

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from azjax import runs
-from azjax.runs import checkpoint, lock
+from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
-from azjax.training.sharding import make_mesh
+from azjax.training.step import make_mesh
 from trained import process_environment, without_progress
 
 # Two processes with two devices each, which share four shards of the buffer.
@@ -143,7 +143,7 @@ def test_two_processes_write_one_run(whole):
     state = run_dir / "checkpoints" / "4" / "state"
     assert names(state) == ["arrays-1.npz", "arrays.npz"]  # Each process writes its own shards.
     assert names(state.parent / "player") == ["arrays.npz"]
-    assert not (run_dir / lock.NAME).exists()
+    assert not (run_dir / directory.LOCK).exists()
     assert iterations(run_dir) == [1, 2, 3, 4]
     assert len(names(run_dir / "snapshots")) == 5
     assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
@@ -186,7 +186,7 @@ config = runs.read_config(sys.argv[1])
 parts = make_parts(config)
 for source, target in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
     del opened[:]
-    state = checkpoint.restore(source, parts).state
+    state = checkpoint.restore(source, parts)[0]
     for device in range(2):
         digest = hashlib.sha256()
         for leaf in jax.tree.leaves(state.learner):
@@ -231,7 +231,7 @@ os.rename = watched
 
     one, two, again = tmp_path / "one", tmp_path / "two", tmp_path / "again"
     runs.create_run(one, runs.read_config(run_dir))
-    checkpoint.save(one, restore(run_dir).state, 0.0)
+    checkpoint.save(one, restore(run_dir)[0], 0.0)
     assert names(one / "checkpoints" / "4" / "state") == ["arrays.npz"]
     statuses, _, errs = finish(start_two(["-c", COPY, run_dir, two, one, again]))
     assert statuses == [0, 0], errs

@@ -15,6 +15,7 @@ from azjax.exact import seat as seats
 from azjax.exact.exhaustive import explore, finish
 from azjax.exact.repair import OverrideTable, load_table, save_table
 from azjax.networks.quantized import make_quantized
+from azjax.runs import player as players
 from azjax.runs import pretrained
 from experiments import add_overrides
 from integer_reference import evaluate
@@ -26,7 +27,7 @@ PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 @pytest.mark.parametrize("name", pretrained.names())
 def test_they_give_equal_bits_in_thousands_of_positions(name):
     player = azjax.load(name)
-    network, game = player.parts.network, pretrained.read_about(name)["game"]
+    network, game = player.parts.network, pretrained.read(name).about["game"]
     variables, symmetric = network.init(jax.random.key(0)), network.symmetric
     encoding, states = network.encoding, positions(game, 100, seed=5)
     planes = observe(player.game, states, encoding)
@@ -76,7 +77,7 @@ def test_the_shipped_player_wins_connect_four_against_random_moves():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with an untrained player of tic-tac-toe."""
-    caches = pretrained.names, pretrained.load_pretrained, pretrained.read
+    caches = pretrained.names, players._load_pretrained, pretrained.read
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     (tmp_path / "index.json").write_text("{}")
     [cache.cache_clear() for cache in caches]
@@ -115,7 +116,7 @@ def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monke
     assert add_overrides.main([name]) == 0
     assert " 0 lost\n" in capsys.readouterr().out
     pretrained.read.cache_clear()
-    pretrained.load_pretrained.cache_clear()
+    players._load_pretrained.cache_clear()
     pretrained.names.cache_clear()
     player = azjax.load(name)
     assert player.overrides is not None

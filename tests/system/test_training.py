@@ -1,4 +1,4 @@
-"""Whole trainings: learning, many at once, their memory, games of pgx, and their loggers."""
+"""Whole trainings: learning, many at once, their memory, and games of pgx."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
-from azjax.training.memory import check_fits, estimate
+from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
 from small import conv
@@ -105,18 +105,6 @@ def test_the_estimate_matches_the_memory_analysis_of_xla(largest):
     assert before == needs._replace(work=0)
 
 
-def test_the_first_state_is_not_computed_if_it_does_not_fit():
-    plies = dataclasses.replace(SMALL.selfplay, opening_plies=10**6)
-    parts = make_parts(dataclasses.replace(SMALL, selfplay=plies))
-    mesh = training.make_mesh(jax.devices()[:1])
-
-    def check(program):
-        check_fits(estimate(parts, mesh, program)._replace(limit=10**8))
-
-    with pytest.raises(ValueError, match="work takes most of it"):
-        training.make_state(parts, jax.random.key(0), mesh, check)
-
-
 def test_games_of_pgx_are_played_in_groups_and_stored():
     """Their states have a leaf without elements."""
     pytest.importorskip("pgx")
@@ -134,7 +122,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
 # In a separate process, since it starts others and waits for their end.
 OFFLINE = """
 import sys, types
-from azjax.training.loggers import WeightsAndBiases
+from azjax.callbacks import WeightsAndBiases
 from azjax.training.loop import Loop
 from small import record
 import wandb

@@ -1,0 +1,229 @@
+"""The training loop and its callbacks: their order, loggers, and matches during training."""
+
+import contextlib
+import functools
+import importlib.util
+import sys
+import time
+import types
+from unittest import mock
+
+import jax
+import numpy as np
+import pytest
+from records import LOSSES, record
+
+import azjax as az
+import azjax.program
+from azjax.players.arena import Match, Tally
+from azjax.runs import presets, strength
+from azjax.runs.config import make_parts
+from azjax.search import PUCT
+from azjax.training.loop import Callback, Loop
+from azjax.training.step import Metrics
+from refusals import assert_refused
+
+
+class Log(Callback):
+    """Records the calls, and can change the loop."""
+
+    def __init__(self, notes, name, at=None, **changes):
+        self.notes, self.name, self.at, self.changes = notes, name, at, changes
+
+    def on_start(self, loop):
+        self.notes.append((self.name, "start", loop.iteration))
+
+    def on_iteration(self, loop):
+        self.notes.append((self.name, "iteration", loop.iteration, dict(loop.record.extra)))
+        loop.add(**{self.name: float(loop.iteration)})
+        if loop.iteration == self.at:
+            for name, value in self.changes.items():
+                setattr(loop, name, value)
+
+    def on_end(self, loop):
+        self.notes.append((self.name, "end", loop.iteration))
+
+    def close(self):
+        self.notes.append((self.name, "close"))
+
+
+def make_loop(last, *callbacks, loss=1.0):
+    """Returns a loop whose state is the number of iterations."""
+
+    class State(int):
+        iteration = property(int)
+
+    def step(state):
+        return State(state + 1), Metrics({"loss": np.float32(loss)}, np.float32(0), np.float32(0))
+
+    return Loop(None, State(0), step, last, time.monotonic(), callbacks=callbacks)
+
+
+@pytest.mark.parametrize("change", ["stop", "interrupted"])
+def test_a_callback_ends_the_loop_after_the_iteration(change):
+    """Callbacks run in order and see earlier metrics."""
+    notes = []
+    loop = make_loop(9, Log(notes, "a", 2, **{change: True}), Log(notes, "b"))
+    with pytest.raises(KeyboardInterrupt) if change == "interrupted" else contextlib.nullcontext():
+        loop.run()
+    assert notes == [
+        *[("a", "start", 0), ("b", "start", 0)],
+        *[("a", "iteration", 1, {}), ("b", "iteration", 1, {"a": 1.0})],
+        *[("a", "iteration", 2, {}), ("b", "iteration", 2, {"a": 2.0})],
+        *([("a", "end", 2), ("b", "end", 2)] if change == "stop" else []),
+        *[("b", "close"), ("a", "close")],
+    ]
+
+
+def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
+    notes, loop = [], make_loop(2)
+    loop.run()
+    assert_refused(
+        (make_loop(2, Log(notes, "a"), loss=np.nan).run, "loss became nan in iteration 1, "),
+        (functools.partial(loop.add, elo=float("inf")), "elo became inf"),
+        (functools.partial(loop.add, elo=10**400), "elo became 1000"),
+        (functools.partial(loop.update, value_error=np.nan), "value_error became nan"),
+        error=FloatingPointError,
+    )
+    assert notes == [("a", "start", 0), ("a", "close")]
+
+
+def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
+    monkeypatch.setattr(azjax.program, "open_run", None)
+    wrong = [
+        (Log([], "a"), "callbacks is of type Log: give a list"),
+        ([Log([], "a"), Callback], "callbacks[1] is Callback: give an instance"),
+    ]
+    train = functools.partial(azjax.train, "tic_tac_toe")
+    assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """A stand-in for both packages of loggers, which records its calls."""
+    package = mock.MagicMock()
+    package.errors.Error = ConnectionResetError
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    for name in ("tensorboardX", "wandb"):
+        monkeypatch.setitem(sys.modules, name, package)
+    return package
+
+
+def log(callback, start, iterations):
+    loop = Loop(None, types.SimpleNamespace(iteration=start), None, 9, 0.0)
+    callback.on_start(loop)
+    for loop.state.iteration in iterations:
+        number = loop.state.iteration
+        loop.record = record(number, blunders=None, extra={"elo": 7.0 * number})
+        callback.on_iteration(loop)
+    callback.close()
+
+
+def scalars(number):
+    made = record(number).as_dict() | {"elo": 7.0 * number}
+    return {name: x for name, x in made.items() if name not in ("iteration", "blunders")}
+
+
+def test_tensorboard_gets_every_metric_and_purges_later_points(package, tmp_path):
+    az.callbacks.TensorBoard(tmp_path).close()  # Training may end before it starts.
+    log(az.callbacks.TensorBoard(tmp_path), 3, [4, 5])
+    assert package.mock_calls[0] == mock.call.SummaryWriter(str(tmp_path), purge_step=4)
+    points = [mock.call(*item, step) for step in (4, 5) for item in scalars(step).items()]
+    writer = package.SummaryWriter.return_value
+    assert writer.add_scalar.mock_calls == points and writer.method_calls[-1] == mock.call.close()
+    assert {*LOSSES, "seconds", "games"} <= scalars(4).keys()
+
+
+def test_weights_and_biases_gets_every_metric_once(package, tmp_path):
+    run, given = package.init.return_value, {"mode": "offline", "dir": str(tmp_path)}
+    run.step = 5  # W&B has step 4 already.
+    for name in ("offline-run-20260102_030405-an-id", "run-20250102_030405-old", "latest-run"):
+        (tmp_path / "wandb" / name).mkdir(parents=True)
+    az.callbacks.WeightsAndBiases().close()
+    log(az.callbacks.WeightsAndBiases("mine", **given), 3, [4, 5])
+    resumed = {"id": "an-id", "resume": "allow", "project": "mine"} | given
+    assert package.init.mock_calls[0] == mock.call(**resumed)
+    assert run.log.mock_calls == [mock.call(scalars(5), step=5)] and run.finish.called
+    log(az.callbacks.WeightsAndBiases(**given), 0, [])
+    assert package.init.call_args == mock.call(project="azjax", **given)
+    package.init.side_effect = ConnectionResetError("no API key.\nAsk for one")
+    with pytest.raises(ConnectionError, match=r"did not start \(no API key\): call `wandb login`"):
+        log(az.callbacks.WeightsAndBiases(), 0, [])
+
+
+TINY = presets.smoke(presets.get("default"))
+WON, DRAWN, AHEAD = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10), Tally(11, 0, 9, 20)
+
+
+class FakeLoop(types.SimpleNamespace):
+    """A loop whose averaged network is one number."""
+
+    def __init__(self, iteration):
+        super().__init__(iteration=iteration, average={"w": jax.numpy.float32(iteration)})
+        self.metrics = {}
+
+    def add(self, **metrics):
+        self.metrics |= metrics
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """Replaces matches by results from `tally`; `matches` has the networks, keys and budgets."""
+    played = types.SimpleNamespace(tally=DRAWN, matches=[], openings=[])
+
+    def play_match(game, first, second, num_games, key, openings):
+        weights = [float(agent.params["w"]) if agent.params else None for agent in (first, second)]
+        budgets = first.nodes - 1, second.nodes - 1, num_games
+        played.matches.append((tuple(weights), tuple(jax.random.key_data(key).tolist()), budgets))
+        return Match(first.name, second.name, played.tally, played.tally, False)
+
+    def random_openings(*arguments):
+        played.openings.append(arguments[2:])
+
+    monkeypatch.setattr(strength, "play_match", play_match)
+    monkeypatch.setattr(strength, "random_openings", random_openings)
+    monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
+    return played
+
+
+@pytest.fixture(scope="module")
+def parts():
+    made = make_parts(TINY)
+    return made._replace(network=made.network._replace(fold=lambda variables: variables))
+
+
+def test_a_network_that_wins_becomes_the_best_one(parts, played):
+    callback = az.callbacks.Strength(parts, every=2, num_games=4)
+    callback.on_start(FakeLoop(0))
+    loops = [FakeLoop(iteration) for iteration in (1, 2, 4, 6, 8, 10)]
+    for loop, tally in zip(loops, (WON, WON, DRAWN, WON, AHEAD, WON), strict=True):
+        played.tally = tally
+        callback.on_iteration(loop)
+    assert loops[0].metrics == {}
+    assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2, 6, 6]
+    opponents, keys, budgets = zip(*played.matches, strict=True)
+    assert opponents[:6] == ((2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2))
+    assert len(set(keys)) == 10 and set(budgets[::2]) == {(4, 100, 4)} != set(budgets[1::2])
+    first, drawn = loops[1].metrics, loops[2].metrics
+    assert 0 < first["elo_best_low"] < first["elo_best"] == first["elo_best_high"]
+    assert drawn["elo_uct"] == pytest.approx(0, abs=1e-6)
+    assert drawn["elo_uct_low"] < 0 < drawn["elo_uct_high"]
+    with pytest.raises(ValueError, match="every is 0 and num_games 64: use 1 and 2 or more"):
+        az.callbacks.Strength(parts, every=0)
+
+
+def test_its_settings_are_those_of_the_matches(parts, played):
+    """Simulations of UCT, the search of the network, the seed, and the games."""
+    keys = set()
+    for seed in (0, 1):
+        callback = az.callbacks.Strength(
+            parts, 1, 6, seed, search=PUCT(num_simulations=3), simulations=7
+        )
+        callback.on_start(FakeLoop(0))
+        callback.on_iteration(FakeLoop(1))
+        (_, key, against_uct), (_, other, against_best) = played.matches
+        assert (against_uct, against_best) == ((3, 7, 6), (3, 3, 6))
+        assert played.openings.pop() == (3, 2)
+        keys |= {key, other}
+        played.matches.clear()
+    assert len(keys) == 4
