@@ -5,21 +5,56 @@ from azjax.cli import run_program
 if __name__ == "__main__":
     run_program("experiments.pictures")
 
+import contextlib
 import dataclasses
+import importlib.util
 import pathlib
+import shutil
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
+from azjax._commands import command
 from azjax.cli import console, custom, explain
 from azjax.drawing import check_folder
 from azjax.viz import animation
 from azjax.viz.live import solve
-from experiments.browser import open_browser
 
 # For each part of the page: its address, the elements to click, and the width of the screen.
 _SHOTS = {
     "explorer": ("board=X...O....&t=48", (), 1240),
     "play": ("", ("play-X", "cell 0", "cell 1", "thoughts", "truth"), 480),
 }
+
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+_QUIET = (  # Chromium runs as root, without a graphics card and without any dialog.
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
+
+
+@contextlib.contextmanager
+def open_browser() -> Iterator[Any]:
+    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
+
+    Raises:
+      ValueError: if Chromium or Playwright is missing.
+    """
+    path = next(filter(None, map(shutil.which, _CHROMIUM)), None)
+    if path is None:
+        raise ValueError("Chromium is missing: install it (Debian: apt-get install chromium)")
+    if importlib.util.find_spec("playwright") is None:
+        raise ValueError(
+            f"Playwright is missing: install it with {command('pip', 'install', 'playwright')}"
+        )
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(_QUIET))
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @dataclasses.dataclass(frozen=True)

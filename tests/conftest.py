@@ -31,8 +31,13 @@ import guard
 
 
 def pytest_configure(config):
-    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    settings = {
+        "jax_compilation_cache_dir": str(config.rootpath / ".pytest_cache" / "jax"),
+        "jax_persistent_cache_min_compile_time_secs": 0.2,
+    }
+    for name, value in settings.items():
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)  # For the processes that tests start.
     config.pluginmanager.register(guard)
 
 
@@ -105,7 +110,7 @@ def browser():
 
     Where there is none its tests are skipped, but not with `AZJAX_REQUIRE_BROWSER` set.
     """
-    from experiments.browser import open_browser
+    from experiments.pictures import open_browser
 
     with contextlib.ExitStack() as stack:
         try:
@@ -123,7 +128,7 @@ def give_up(reason):
 @pytest.fixture(scope="session")
 def firefox():
     """The tab of a real Firefox, without a screen; what holds for `browser` holds for it."""
-    from firefox import open_firefox
+    from browsing import open_firefox
 
     with contextlib.ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""Players with random weights of every kind of network, for tests of exported files."""
+"""Players with random weights, for tests of exported files."""
 
 import functools
 

@@ -182,10 +182,5 @@ def without_progress(text):
 
 
 def process_environment():
-    """Variables with which a process finds the tests, and shares their compilation cache."""
-    return {
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-        "TERM": "xterm-256color",
-    }
+    """Variables with which a process finds the tests."""
+    return {"PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm-256color"}

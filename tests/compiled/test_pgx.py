@@ -1,6 +1,6 @@
 """The games of pgx satisfy the contract and have the rules of the same games in azjax.
 
-`tests/system/test_pgx.py` has the larger games.
+`tests/system/test_games.py` has the larger games.
 """
 
 import sys

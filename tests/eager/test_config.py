@@ -39,7 +39,9 @@ def test_a_preset_fits_a_game():
 
 
 NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.
-# Those that are easily lost; `tests/system/test_config.py` has all.
+
+
+# Those that are easily lost; `tests/system/test_lowering.py` has the others.
 LEARNING = "l2", "weight_decay", "clip_norm", "value_weight", "policy_surprise", "ema_decay"
 PLAYING = "games_at_once", "archive_share", "temperature", "temperature_plies"
 

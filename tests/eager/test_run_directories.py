@@ -104,7 +104,7 @@ def test_the_newest_run_of_a_game_is_found_from_a_subfolder(tmp_path, monkeypatc
         runs.newest("hex")
 
 
-# The lock.
+# The lock; `tests/system/test_processes.py` has other processes.
 
 
 def hold(folder, **options):

@@ -1,6 +1,7 @@
 """The lecture, the benchmark and the ladder, as whole programs with small settings."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import jax
@@ -9,7 +10,7 @@ import pgx
 import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from azjax import runs
+from azjax import training
 from azjax.cli import train
 from azjax.networks import make_network
 from experiments import ladder
@@ -18,7 +19,6 @@ from experiments.benchmark import textbook
 from experiments.lecture import __main__ as lecture
 from refusals import check_program
 from small import conv
-from trained import compiling_once
 
 # The lecture.
 
@@ -92,7 +92,10 @@ def test_both_networks_compute_the_same(tic_tac_toe):
     np.testing.assert_allclose(values, expected_values, atol=1e-5)
 
 
-def test_the_speed_table_and_every_number_of_games_are_printed_and_written(tmp_path, capsys):
+def test_speeds_are_printed_and_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        training, "compiled", lambda function, *args: function.lower(*args).compile()
+    )
     path = tmp_path / "found.json"
     flags = [*FLAGS, "--speed", "--batch", "--batch-sizes", "8", f"--out={path}"]
     assert benchmark.main(flags) == 0
@@ -114,26 +117,26 @@ def test_the_speed_table_and_every_number_of_games_are_printed_and_written(tmp_p
 # The ladder.
 
 
-def test_a_ladder_trains_draws_and_continues(tmp_path, monkeypatch, capfd):
-    """Trains in this process, with the programs of other tests."""
+def test_a_ladder_trains_draws_and_continues(trained, tmp_path, monkeypatch, capfd):
+    """Each training is a copy of that of other tests."""
+    commands = []
 
     def run(command):
-        assert command[1:3] == ["-m", "experiments.train"]
-        return SimpleNamespace(returncode=train.main(command[3:]))
+        commands.append(command)
+        shutil.copytree(trained.run_dir, command[command.index("--run-dir") + 1])
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(ladder, "subprocess", SimpleNamespace(run=run))
     arguments = ["--smoke", "--games", "tic_tac_toe", "--widths", "8"]
     arguments += ["--out", str(tmp_path / "ladder")]
-    with compiling_once():
-        assert ladder.main(arguments) == 0
-        content = json.loads((tmp_path / "ladder" / "ladder.json").read_text())
-        trained = runs.read_config(tmp_path / "ladder" / "tic_tac_toe-8")
-        assert trained.game == "tic_tac_toe" and trained.network.width == 8
-        (rung,) = content["rungs"]
-        assert (rung["game"], rung["width"], rung["decisions"]) == ("tic_tac_toe", 8, 4520)
-        assert len(rung["moves"]) == 2 and all(0 < error < 100 for error in rung["errors"])
-        picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
-        assert "blunders in 4,520 positions" in picture
-        assert "iteration    2" in capfd.readouterr().out
-        assert ladder.main(arguments) == 0  # Everything is trained already.
-        assert "iteration" not in capfd.readouterr().out
+    assert ladder.main(arguments) == 0
+    (command,) = commands
+    assert command[1:3] == ["-m", "experiments.train"]
+    config = train.parse(command[3:]).config
+    assert config.game == "tic_tac_toe" and config.network.width == 8
+    (rung,) = json.loads((tmp_path / "ladder" / "ladder.json").read_text())["rungs"]
+    assert (rung["game"], rung["width"], rung["decisions"]) == ("tic_tac_toe", 8, 4520)
+    assert len(rung["moves"]) > 1 and all(0 < error < 100 for error in rung["errors"])
+    picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
+    assert "blunders in 4,520 positions" in picture
+    assert ladder.main(arguments) == 0 and len(commands) == 1  # Everything is trained already.

@@ -11,7 +11,7 @@ import pytest
 import azjax as az
 from azjax.cli import export as program
 from azjax.runs.export import name_leaves
-from azjax.search import PUCT, Gumbel
+from azjax.search import PUCT
 from exported import NETWORKS, assert_close, assert_onnx, make_player, read
 from refusals import check_program
 from small import make_run
@@ -19,19 +19,15 @@ from small import make_run
 pytest.importorskip("flatbuffers")
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_a_file_evaluates_what_the_player_evaluates(name, some_states, tmp_path):
-    player = make_player(name)
-    exported = read(az.export(player, tmp_path / "player.stablehlo"))
-    assert exported.platforms == ("cpu", "cuda", "tpu") and exported.nr_devices == 1
-    assert_close(exported.call(name_leaves(some_states)), player.evaluate(some_states))
+@pytest.mark.parametrize("name", ["batch norm", "symmetric mlp", "symmetric"])
+def test_an_onnx_file_computes_the_network(name, some_states, tmp_path):
     assert_onnx(name, some_states, tmp_path)
 
 
-@pytest.mark.parametrize("search", [Gumbel(), PUCT(), PUCT(engine="mctx")])
-def test_a_file_searches_as_the_player_does(search, some_states, tmp_path):
-    player = make_player(search=search)
+def test_a_file_searches_as_the_player_does(some_states, tmp_path):
+    player = make_player(search=PUCT(engine="mctx"))
     exported = read(az.export(player, tmp_path / "player.stablehlo", num_simulations=6))
+    assert exported.platforms == ("cpu", "cuda", "tpu") and exported.nr_devices == 1
     action, weights, value = exported.call(name_leaves(some_states), 7)
     result = player.search(jax.random.key(7), some_states, num_simulations=6)
     np.testing.assert_array_equal(action, result.action)

@@ -1,4 +1,4 @@
-"""Games against published numbers, and a game without fields through search and training."""
+"""Games against published numbers and those of pgx; a game without fields, searched and trained."""
 
 import itertools
 
@@ -6,30 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import games, players
+from azjax import games
 from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.games.rows import in_batches
 from azjax.games.tic_tac_toe import from_board
-from azjax.players.arena import play_match
-from azjax.search import UCT
-from azjax.search.evaluators import rollout_evaluator
-from nim import NIM
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
-
-
-def test_a_game_without_fields_is_solved_searched_and_played():
-    """With four stones or none, the player to move loses."""
-    solution = solver.solve(NIM)
-    left = solution.states[:, 0]
-    expected = np.where(left == 0, 0, np.where(left % 4 == 0, -1, 1))
-    np.testing.assert_array_equal(solution.values, expected)
-    perfect = players.perfect_agent(NIM, solution)
-    search = players.search_agent(NIM, UCT(num_simulations=8), rollout_evaluator(NIM))
-    for rival in (players.random_agent(NIM), search):
-        match = play_match(NIM, perfect, rival, 8, jax.random.key(0))
-        assert match.moving_first.losses == 0 < match.moving_first.wins
+from side_by_side import assert_same_rules
 
 
 def test_from_board_accepts_exactly_the_reachable_boards():
@@ -68,5 +52,15 @@ def test_games_have_the_published_values(name, value):
 
 
 def test_games_satisfy_the_contract():
-    for name in ("connect_four:3x5", "breakthrough:5x3", "mnk:1x4x2", "othello:4", "hex_swap:3"):
-        check_game(games.make(name))
+    for name in ("connect_four:3x5", "breakthrough:5x3", "mnk:1x4x2", "othello:4", "pgx:go_3x3"):
+        check_game(games.make(name), num_games=16)
+
+
+# Games of pgx have the rules and pictures of ours.
+
+SAME = {"connect_four": "connect_four", "othello": "othello", "hex": "hex_swap"}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_games_of_both_libraries_have_the_same_rules(name):
+    assert_same_rules(name, SAME[name])

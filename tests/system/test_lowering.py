@@ -1,4 +1,4 @@
-"""Every preset is lowered for GPUs and TPUs on a CPU, as its configuration says."""
+"""Every setting changes the program, and every preset is lowered for GPUs and TPUs on a CPU."""
 
 import dataclasses
 import re
@@ -10,12 +10,12 @@ from jax import export
 from azjax import games, training
 from azjax.runs import presets
 from azjax.runs.config import make_parts
+from traced_settings import OTHERS, without_effect
 
 PAPER = presets.get("paper")
 SHALLOW = dataclasses.replace(PAPER, network=dataclasses.replace(PAPER.network, blocks=1))
 # On a larger board, convolutions have another form on CPUs.
-LARGE = {"paper": SHALLOW, "paper on 6x7": dataclasses.replace(SHALLOW, game="connect_four")}
-CONFIGS = presets.PRESETS | LARGE
+CONFIGS = presets.PRESETS | {"paper": dataclasses.replace(SHALLOW, game="connect_four")}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -39,3 +39,12 @@ def test_an_iteration_follows_its_configuration(name):
     dtypes = {getattr(config.network, f"{name}_dtype", "") for name in ("evaluation", "learning")}
     assert ("xbf16>" in text) == bool(dtypes & {"auto", "bfloat16"})
     assert ("stablehlo.convolution" in text) == (getattr(config.network, "layers", "") == "conv")
+
+
+# Tracing the policies of mctx takes long; `tests/compiled/test_mctx.py` has their settings.
+OURS = [settings for settings in OTHERS if not type(settings).__name__.startswith("Mctx")]
+
+
+@pytest.mark.parametrize("settings", OURS, ids=lambda settings: type(settings).__name__)
+def test_every_setting_changes_the_program(settings):
+    assert without_effect(settings, OTHERS[settings]) == []

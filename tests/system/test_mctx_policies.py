@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import mctx
 import numpy as np
-import pytest
 
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import PUCT, Gumbel, from_mctx, make_search, mctx_fns
@@ -22,7 +21,6 @@ QUIET = {
     "muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0},
     "gumbel": {"gumbel_scale": 0.0},
 }
-BOTH = pytest.mark.parametrize("name", POLICIES)
 TWO_LEFT = (1, -1, 1, -1, -1, 1, 0, 1, 0)  # O to move, in cells 6 or 8.
 THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win in cell 2.
 OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
@@ -108,8 +106,7 @@ def test_puct_equals_the_policy_of_mctx(some_states):
     np.testing.assert_array_equal(result.action[equal], theirs.action[equal])
 
 
-@BOTH
-def test_a_policy_as_an_algorithm_equals_the_policy(name):
+def test_a_policy_as_an_algorithm_equals_the_policy(name="gumbel"):
     """Without noise, and where a game is over."""
     a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
     states = batch(*[OPEN, (0,) * 9, THREAT, WON] * 8)
@@ -130,34 +127,22 @@ def test_a_policy_as_an_algorithm_equals_the_policy(name):
 # Differences between mctx and azjax.
 
 
-def test_mctx_expands_finished_games(tic_tac_toe):
-    evaluate, states = uniform_evaluator(tic_tac_toe), batch(THREAT)
-    output = run("muzero", mctx_fns(tic_tac_toe, evaluate), states)
-    below, illegal = visits_below(output.search_tree, tic_tac_toe)
+def test_mctx_expands_finished_games_and_visits_illegal_actions(tic_tac_toe):
+    """Illegal actions at the root without the mask, and in the tree where values are NaN."""
+    evaluate = uniform_evaluator(tic_tac_toe)
+    fns = mctx_fns(tic_tac_toe, evaluate)
+    below, illegal = visits_below(run("muzero", fns, batch(THREAT)).search_tree, tic_tac_toe)
     assert below > 20 and illegal == 0
-    result = ours(PUCT(num_simulations=64), tic_tac_toe, evaluate, states)
+    result = ours(PUCT(num_simulations=64), tic_tac_toe, evaluate, batch(THREAT))
     assert visits_below(result.tree, tic_tac_toe)[0] == 0
+    visits = run("muzero", fns, batch(TWO_LEFT), masked=False).search_tree.children_visits[0, ROOT]
+    assert visits[np.array(TWO_LEFT) != 0].sum() > 0
 
+    def hurt(params, keys, states):
+        return jnp.zeros((len(states.board), 9)), jnp.full(len(states.board), jnp.nan)
 
-@BOTH
-def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_tac_toe):
-    """Although their logits are the lowest: MuZero's noise and Gumbel's halving reach them."""
-    fns = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe))
-    legal = np.array(TWO_LEFT) == 0
-    unmasked, masked = (
-        run(name, fns, batch(TWO_LEFT), masked=masked).search_tree.children_visits[0, ROOT]
-        for masked in (False, True)
-    )
-    assert unmasked[~legal].sum() > 0 and masked[~legal].sum() == 0
-
-
-def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(tic_tac_toe):
-    def evaluate(params, keys, states):
-        size = len(states.board)
-        return jnp.zeros((size, 9)), jnp.full(size, jnp.nan)
-
-    output = run("gumbel", mctx_fns(tic_tac_toe, evaluate), batch(OPEN))
-    assert visits_below(output.search_tree, tic_tac_toe)[1] > 0
+    tree = run("gumbel", mctx_fns(tic_tac_toe, hurt), batch(OPEN)).search_tree
+    assert visits_below(tree, tic_tac_toe)[1] > 0
 
 
 def test_mctx_rescales_the_values_of_every_node():

@@ -1,26 +1,12 @@
-"""The notebooks run from top to bottom, and JupyterLab shows them."""
+"""The notebooks run from top to bottom, and their widgets in a browser."""
 
-import json
 import os
 import pathlib
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 
-import pytest
+from azjax.viz.widgets import Explorer
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks"
-CELL = "from azjax.viz.widgets import Explorer\nExplorer(num_simulations=12)"
-QUIET = {  # No pop-ups over the notebook, and no requests for news.
-    "@jupyterlab/apputils-extension:notification": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-    }
-}
-
-
 SMALLER = {
     "games=512": "games=32",
     "steps=64": "steps=4",
@@ -64,83 +50,28 @@ def shrink(source):
     return source
 
 
-@pytest.fixture(scope="module")
-def jupyterlab(tmp_path_factory):
-    """The address of a JupyterLab that serves one notebook."""
-    import nbformat  # It takes seconds to import.
-
-    folder = tmp_path_factory.mktemp("jupyterlab")
-    settings = folder / "app" / "settings"
-    settings.mkdir(parents=True)
-    (settings / "overrides.json").write_text(json.dumps(QUIET))
-    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(CELL)], metadata={"kernelspec": spec}
-    )
-    nbformat.write(notebook, folder / "explore.ipynb")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_DATA_DIR": str(folder / "data"),
-        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(folder / "user"),
-        "IPYTHONDIR": str(folder / "ipython"),
-    }
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
-    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
-    command += [f"--LabApp.app_settings_dir={settings}", "--LabApp.news_url="]
-    log = folder / "log"
-    with log.open("w") as output:
-        server = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=output, cwd=folder
-        )
-    try:
-        _wait_for(f"{address}/api", server, log)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-
-
-def _wait_for(address, server, log):
-    for _ in range(240):
-        try:
-            with urllib.request.urlopen(address, timeout=1):
-                return
-        except OSError:
-            assert server.poll() is None, log.read_text()
-            time.sleep(0.25)
-    raise AssertionError(f"no response from {address}: {log.read_text()}")
-
-
-def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, errors):
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.set_default_timeout(90_000)
+def test_a_widget_steps_a_search_in_a_browser(browser, errors):
+    """With the part of anywidget's model that JupyterLab gives to it."""
+    widget, page = Explorer(num_simulations=20, evaluator="exact"), browser.new_page()
     found = errors(page)
-    page.goto(f"{jupyterlab}/lab/tree/explore.ipynb")
-    page.get_by_text("(ipykernel) | Idle").wait_for()  # A cell run before that is lost.
-    page.locator(".jp-Cell .cm-content").first.click()
-    page.keyboard.press("Shift+Enter")
+    given = {"kind": widget.kind, "data": widget.data}
+    page.evaluate(
+        """async ([source, css, given]) => {
+          document.head.append(Object.assign(document.createElement("style"), {textContent: css}));
+          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
+          const model = { get: (name) => given[name], on: () => {} };
+          await (await import(url)).default.render({ model, el: document.body });
+        }""",
+        [widget._esm, widget._css, given],
+    )
     explorer = page.locator(".az-component[data-t]")
-    explorer.wait_for()
-    assert explorer.get_attribute("data-simulation") == "0"
     for _ in range(3):
         explorer.locator("[data-button=next]").click()
     assert explorer.get_attribute("data-t") == "3"
     assert explorer.get_attribute("data-phase") == "backup"
-    explorer.locator("[data-setting=evaluator]").select_option("exact")
-    assert explorer.get_attribute("data-t") == "0"
-    assert "exact" in explorer.locator(".az-status").inner_text()
-    simulations = explorer.locator("[data-setting=num_simulations]")
-    simulations.fill("20")
-    simulations.press("Enter")
     for _ in range(4):
         explorer.locator("[data-button=run-5]").click()
     shown = explorer.locator("[data-k=N]").all_inner_texts()
     assert sum(int(n) for n in shown) == 20
     assert found == []
+    page.close()

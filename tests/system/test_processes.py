@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,21 +18,21 @@ import pytest
 from azjax import runs
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
+from azjax.runs.directory import CheckpointError
 from azjax.training.step import make_mesh
 from trained import process_environment, without_progress
 
 # Two processes with two devices each, which share four shards of the buffer.
-SHORT = ["--smoke", "--max-iterations", "4", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
-SHORT += ["--no-report", "--replay.shards", "4", "--cpu-devices", "2"]
-# The same without verification, which compiles the most.
-UNVERIFIED = [*SHORT, "--game", "hex:6", "--until", "never"]
+SHORT = ["--smoke", "--network.kind", "mlp", "--max-iterations", "4", "--checkpoint-every", "2"]
+SHORT += ["--keep-checkpoints", "9", "--no-report", "--replay.shards", "4", "--cpu-devices", "2"]
 
 PATIENCE = 300  # Seconds after which a test fails because its processes hang.
+ENDED = (2, -signal.SIGABRT)  # JAX aborts the process if it notices the end first.
 
 
 def start(command, **variables):
-    """Starts Python as a separate process, with the compilation cache of the tests."""
     kept = {name: value for name, value in os.environ.items() if "_proxy" not in name.lower()}
+    kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # They run the same programs.
     kept["XLA_FLAGS"] = re.sub("--xla_force_host_platform_device_count=8", "", kept["XLA_FLAGS"])
     return subprocess.Popen(
         [sys.executable, *map(str, command)],
@@ -42,28 +43,18 @@ def start(command, **variables):
     )
 
 
-def start_two(command):
-    """Starts the same command twice, as processes 0 and 1 on this host."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2"}
-    return [start(command, JAX_PROCESS_ID=str(index), **shared) for index in range(2)]
-
-
-def finish(pair):
-    """Waits for both; returns their exit statuses, stdout and stderr."""
+def finish(processes):
+    """Waits for all; returns their exit statuses, stdout and stderr."""
     deadline = time.monotonic() + PATIENCE
     try:
-        said = [p.communicate(timeout=max(deadline - time.monotonic(), 1)) for p in pair]
+        said = [p.communicate(timeout=max(deadline - time.monotonic(), 1)) for p in processes]
     finally:
-        for process in pair:
+        for process in processes:
             process.kill()
     outs, errs = zip(*said, strict=True)
-    errs = [err.removeprefix("azjax train: starting…\n") for err in errs]
-    errs = [without_progress(err) for err in errs]
+    errs = [without_progress(err.removeprefix("azjax train: starting…\n")) for err in errs]
     outs, errs = ([without_greetings(text) for text in texts] for texts in (outs, errs))
-    return [p.returncode for p in pair], outs, errs
+    return [p.returncode for p in processes], outs, errs
 
 
 def without_greetings(text):
@@ -75,37 +66,27 @@ def without_greetings(text):
 
 
 def train_two(run_dir, *arguments, lines=""):
-    """Starts two trainings, each of which first runs some lines of Python with `index`."""
-    program = f"""
+    """Runs two trainings, each of which first executes some lines of Python with `index`.
+
+    Certificates are of the network alone, because searches compile slowly.
+    """
+    text = f"""
 import os, signal, sys
+from azjax import _processes, program
 from azjax.cli import train
+from azjax.proof import certificate
 from azjax.training import loop
+certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
 index = int(os.environ["JAX_PROCESS_ID"])
 {lines}
 sys.exit(train.main(sys.argv[1:]))
 """
-    return start_two(["-c", program, "--distributed", "--run-dir", run_dir, *arguments])
-
-
-def in_iteration_2(process, action):
-    """Lines with which a process does something when iteration 2 ends."""
-    return f"""
-make_record = loop.make_record
-def watched(iteration, *others):
-    if index == {process} and iteration == 2:
-        {action}
-    return make_record(iteration, *others)
-loop.make_record = watched
-"""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """An uninterrupted run of two processes, and their output."""
-    run_dir = tmp_path_factory.mktemp("whole") / "run"
-    statuses, outs, errs = finish(train_two(run_dir, *SHORT))
-    assert statuses == [0, 0], errs
-    return run_dir, outs, errs
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        shared = {"JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{free.getsockname()[1]}"}
+    shared["JAX_NUM_PROCESSES"] = "2"
+    command = ["-c", text, "--distributed", "--run-dir", run_dir, *arguments]
+    return finish([start(command, JAX_PROCESS_ID=str(index), **shared) for index in range(2)])
 
 
 def iterations(run_dir):
@@ -114,18 +95,17 @@ def iterations(run_dir):
 
 
 def restore(run_dir):
-    mesh = make_mesh(jax.devices()[:2])
-    return checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)), mesh)
-
-
-def with_key_data(state):
-    return dataclasses.replace(state, key=jax.random.key_data(state.key))
+    """The newest state in one process."""
+    parts = make_parts(runs.read_config(run_dir))
+    restored = checkpoint.restore(run_dir, parts, make_mesh(jax.devices()[:2]))
+    assert not restored.skipped
+    return restored.state
 
 
 def arrays(run_dir):
-    state, skipped = restore(run_dir)
-    assert not skipped
-    leaves = jax.tree_util.tree_leaves_with_path(with_key_data(state))
+    state = restore(run_dir)
+    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
+    leaves = jax.tree_util.tree_leaves_with_path(state)
     return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
 
 
@@ -133,161 +113,113 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-# Training.
-
-
-def test_two_processes_write_one_run(whole):
-    run_dir, outs, errs = whole
-    assert names(run_dir / "checkpoints") == ["1", "2", "3", "4"]
-    assert names(run_dir.parent) == ["run"]
-    state = run_dir / "checkpoints" / "4" / "state"
-    assert names(state) == ["arrays-1.npz", "arrays.npz"]  # Each process writes its own shards.
-    assert names(state.parent / "player") == ["arrays.npz"]
-    assert not (run_dir / directory.LOCK).exists()
-    assert iterations(run_dir) == [1, 2, 3, 4]
-    assert len(names(run_dir / "snapshots")) == 5
-    assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
-    assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
-    memory, *lines = outs[0].splitlines()
-    assert memory.startswith("memory on each of 4 devices: ")
-    assert [line[:14] for line in lines[:4]] == [f"iteration    {n}" for n in range(1, 5)]
-    assert f"run directory: {run_dir}\n" in outs[0]
-    assert outs[1] == ""
-    assert errs == ["verifying the network with its searches, in every position\n", ""]
-
-
-ENDED = (2, -signal.SIGABRT)  # JAX aborts the process if it notices the end first.
-
-
-def names_the_other(status, err, number):
-    """Whether a process ended because of another one, and named it if it noticed that itself."""
-    sentence = f"error: process {number} ended before the others: start all processes again\n"
-    return status in ENDED and (status != 2 or err.endswith(sentence))
-
-
-# Copies checkpoints to new runs: prints which parts of which files it read, and a digest of the
-# learner on each device of this process.
-COPY = """
-import hashlib, os, pathlib, sys, zipfile
-import jax, numpy as np
-from azjax.cli import launch
-launch.join()
-launch.spread(2, 4)
-from azjax import runs
-from azjax._processes import in_first
-from azjax.runs import checkpoint
-from azjax.runs.config import make_parts
-opened, original = [], zipfile.ZipFile.open
-def watched(file, name, *args, **kwargs):
-    opened.append(f"{pathlib.Path(file.filename).name} {name}")
-    return original(file, name, *args, **kwargs)
-zipfile.ZipFile.open = watched
-config = runs.read_config(sys.argv[1])
-parts = make_parts(config)
-for source, target in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
-    del opened[:]
-    state = checkpoint.restore(source, parts)[0]
-    for device in range(2):
-        digest = hashlib.sha256()
-        for leaf in jax.tree.leaves(state.learner):
-            digest.update(np.asarray(leaf.addressable_data(device)).tobytes())
-        shards = len(state.games.ply.addressable_shards)
-        opened.append(f"digest {digest.hexdigest()} {shards}")
-    pathlib.Path(f"{target}-{jax.process_index()}").write_text("\\n".join(opened))
-    runs.create_run(target, config)
-    checkpoint.save(target, state, 0.0)
-in_first(lambda: checkpoint.restore_player(sys.argv[1], parts.network))
-launch.leave()
+def test_two_processes_are_interrupted_and_resume_exactly(tmp_path):
+    run_dir, interrupted = tmp_path / "run", tmp_path / "interrupted"
+    # Only the second process receives SIGTERM; both save and stop.
+    term = """
+make_record = loop.make_record
+def watched(iteration, *others):
+    if index == 1 and iteration == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return make_record(iteration, *others)
+loop.make_record = watched
 """
-
-
-def test_killed_processes_resume_and_one_process_and_two_read_each_others_checkpoints(
-    whole, tmp_path
-):
-    """Both skip a checkpoint of which a file of one of them is damaged."""
-    run_dir, said = tmp_path / "run", "its file state/arrays-1.npz was changed"
-    moment = """
-rename = os.rename
-def watched(old, new):
-    if str(new).endswith("checkpoints/3"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename(old, new)
-os.rename = watched
-"""
-    statuses, _, errs = finish(train_two(run_dir, *SHORT, lines=moment))
-    assert statuses[0] == -signal.SIGKILL and names_the_other(statuses[1], errs[1], 0)
-    assert names(run_dir / "checkpoints") == ["1", "2", "3.partial"]
-    path = run_dir / "checkpoints" / "2" / "state" / "arrays-1.npz"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(content)
-    statuses, _, errs = finish(train_two(run_dir, "--resume"))
-    assert statuses == [0, 0], errs
-    assert "checkpoint 2" in errs[0] and f"moved to {run_dir}/damaged" in errs[0]
-    assert said in errs[0] and errs[1] == "" and names(run_dir / "damaged") == ["2-1"]
-    assert names(run_dir / "checkpoints") == ["1", "2", "3", "4"]
-    assert iterations(run_dir) == [1, 2, 3, 4]
-    assert arrays(run_dir) == arrays(whole[0])
-
-    one, two, again = tmp_path / "one", tmp_path / "two", tmp_path / "again"
-    runs.create_run(one, runs.read_config(run_dir))
-    checkpoint.save(one, restore(run_dir)[0], 0.0)
-    assert names(one / "checkpoints" / "4" / "state") == ["arrays.npz"]
-    statuses, _, errs = finish(start_two(["-c", COPY, run_dir, two, one, again]))
-    assert statuses == [0, 0], errs
-    assert arrays(one) == arrays(two) == arrays(again) == arrays(whole[0])
-    digests = []
-    for index, own in enumerate(["arrays.npz", "arrays-1.npz"]):
-        lines = (tmp_path / f"two-{index}").read_text().splitlines()
-        digests += [line for line in lines if line.startswith("digest ")]
-        opened = [line.split() for line in lines if not line.startswith("digest ")]
-        assert {file for file, name in opened if name.startswith((".replay", ".games"))} == {own}
-    assert len(digests) == 4 and len(set(digests)) == 1  # Four devices, and the same on all.
-    assert digests[0].endswith(" 2")  # Of four shards of the games.
-
-
-def test_an_interrupt_of_one_process_stops_both(tmp_path):
-    run_dir = tmp_path / "run"
-    term = in_iteration_2(1, "os.kill(os.getpid(), signal.SIGTERM)")
-    rarely = ["--checkpoint-every", "4"]
-    statuses, outs, errs = finish(train_two(run_dir, *UNVERIFIED, *rarely, lines=term))
-    assert statuses == [130, 143], errs  # Only the second process received SIGTERM.
+    statuses, outs, errs = train_two(run_dir, *SHORT, lines=term)
+    assert statuses == [130, 143], errs
     assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
     memory, *lines = outs[0].splitlines()
-    assert memory.startswith("memory") and len(lines) == 2 and outs[1] == ""
-    assert names(run_dir / "checkpoints") == ["2"]
+    assert memory.startswith("memory on each of 4 devices: ")
+    assert [line[:14] for line in lines] == [f"iteration    {n}" for n in (1, 2, 3)]
+    assert outs[1] == "" and names(run_dir / "checkpoints") == ["2", "3"]
+    shutil.copytree(run_dir, interrupted)
+
+    # One process reads a checkpoint and writes it again. Both then read that: in the newer one, a
+    # file of one of them is damaged.
+    damaged, sound = (run_dir / "checkpoints" / name / "state" for name in "32")
+    assert names(damaged) == names(sound) == ["arrays-1.npz", "arrays.npz"]  # Of each process.
+    shutil.move(damaged.parent, tmp_path / "newer")
+    state = restore(run_dir)
+    shutil.rmtree(sound.parent)
+    checkpoint.save(run_dir, state, 0.0)
+    assert names(sound) == ["arrays.npz"]
+    shutil.move(tmp_path / "newer", damaged.parent)
+    content = bytearray((damaged / "arrays-1.npz").read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (damaged / "arrays-1.npz").write_bytes(content)
+    statuses, outs, errs = train_two(run_dir, "--resume", "--max-iterations", "3")
+    assert statuses == [0, 0], errs
+    assert "checkpoint 3" in errs[0] and f"moved to {run_dir}/damaged" in errs[0]
+    assert "its file state/arrays-1.npz was changed" in errs[0]
+    assert errs[0].endswith("verifying the network with its searches, in every position\n")
+    assert errs[1] == "" and names(run_dir / "damaged") == ["3-1"]
+    assert f"run directory: {run_dir}\n" in outs[0] and outs[1] == ""
+    assert arrays(run_dir) == arrays(interrupted)
+    assert names(tmp_path) == ["interrupted", "run"] and not (run_dir / directory.LOCK).exists()
+    assert names(run_dir / "checkpoints") == ["2", "3"] and iterations(run_dir) == [1, 2, 3]
+    assert names(run_dir / "checkpoints" / "3" / "player") == ["arrays.npz"]
+    assert len(names(run_dir / "snapshots")) == 4
+    assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
+    assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
 
 
-# Failures.
-
-
-def test_the_others_name_a_process_that_ended(tmp_path):
-    run_dir = tmp_path / "run"
-    lines = in_iteration_2(1, 'raise KeyError("a defect")')
-    statuses, _, errs = finish(train_two(run_dir, *UNVERIFIED, lines=lines))
-    assert statuses[1] == 1 and errs[1].endswith("KeyError: 'a defect'\n")
-    assert names_the_other(statuses[0], errs[0], 1)
-    assert names(run_dir / "checkpoints") == ["1"]
-
-
-def assert_error(err, *fragments):
-    assert err.startswith("error: ") and err.count("\n") == 1, err
-    for fragment in fragments:
-        assert fragment in err
+@pytest.mark.parametrize(
+    ("ended", "action"),
+    [(0, "os.kill(os.getpid(), signal.SIGKILL)"), (1, 'raise KeyError("a defect")')],
+)
+def test_the_other_process_names_one_that_ended(ended, action, tmp_path):
+    lines = f"""
+def end(*arguments):
+    if index == {ended}:
+        {action}
+    _processes.gather("")
+program._compile = end
+"""
+    statuses, _, errs = train_two(tmp_path / "run", *SHORT, lines=lines)
+    assert statuses[ended] == (1 if ended else -signal.SIGKILL) and statuses[1 - ended] in ENDED
+    assert errs[ended].endswith("KeyError: 'a defect'\n" if ended else "")
+    if statuses[1 - ended] == 2:  # JAX has its own message.
+        sentence = f"error: process {ended} ended before the others: start all processes again\n"
+        assert errs[1 - ended].endswith(sentence)
+    assert names(tmp_path) == []
 
 
 def test_processes_that_cannot_connect_name_the_variables_to_set(tmp_path):
     command = ["-m", "experiments.train", "--distributed", "--smoke", "--run-dir", tmp_path / "run"]
     with socket.create_server(("", 0)) as taken:
-        port = taken.getsockname()[1]
-        places = [{}, {"JAX_PROCESS_ID": "two"}]
-        places.append(
-            {"JAX_COORDINATOR_ADDRESS": f"localhost:{port}", "JAX_PROCESS_ID": "0"},
-        )
-        pair = [start(command, JAX_NUM_PROCESSES="2", **given) for given in places]
-        statuses, outs, errs = finish(pair)
-    assert statuses == [2] * 3 and outs == [""] * 3
+        address = f"localhost:{taken.getsockname()[1]}"
+        given = {"JAX_COORDINATOR_ADDRESS": address, "JAX_PROCESS_ID": "0"}
+        places = [{"JAX_PROCESS_ID": "two"}, given]
+        processes = [start(command, JAX_NUM_PROCESSES="2", **place) for place in places]
+        statuses, outs, errs = finish(processes)
+    assert statuses == [2, 2] and outs == ["", ""]
     for err in errs:
-        assert_error(err, "set JAX_COORDINATOR_ADDRESS to HOST:PORT", "JAX_PROCESS_ID to 0, 1")
-    assert f"port {port} cannot be used: Address already in use" in errs[2]
+        assert err.startswith("error: ") and err.count("\n") == 1, err
+        assert "set JAX_COORDINATOR_ADDRESS to HOST:PORT" in err and "JAX_PROCESS_ID to 0, 1" in err
+    assert f"port {address[10:]} cannot be used: Address already in use" in errs[1]
     assert names(tmp_path) == []
+
+
+# Holds the lock of a run directory, prints a line, and waits.
+HOLDER = """
+import sys
+from azjax.runs import directory
+with directory.hold(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command, environment = [sys.executable, "-c", HOLDER, str(tmp_path)], process_environment()
+    with subprocess.Popen(command, env=os.environ | environment, text=True, **pipes) as process:
+        assert process.stdout.readline() == "held\n"
+        said = f"process {process.pid} on host .* trains in {tmp_path}: wait until it ends"
+        with pytest.raises(CheckpointError, match=said), directory.hold(tmp_path):
+            pass
+        process.kill()
+        process.wait()
+        assert (tmp_path / directory.LOCK).exists()
+    with directory.hold(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []

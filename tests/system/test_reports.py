@@ -8,15 +8,12 @@ from azjax.cli import report
 from azjax.runs import presets
 from experiments import pictures
 
-CONFIG = presets.smoke(presets.get("default"))
+CONFIG = presets.smoke(presets.get("mlp"))
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A trained run with its report."""
-    from trained import train_once
-
-    return train_once(tmp_path_factory.mktemp("trained")).run_dir
+@pytest.fixture(scope="session")
+def run(trained):
+    return trained.run_dir
 
 
 def open_report(run, browser, width, height=800, **settings):

@@ -10,12 +10,10 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import sysconfig
 
 import pytest
 
-import misere_pile
 from terminal import Terminal
 from trained import process_environment
 
@@ -72,90 +70,53 @@ def compare(name, screen):
     assert shown == read_golden()[name], f"{name}\n{screen}"
 
 
-class Session:
-    """Programs in one terminal; each has a cleared screen."""
-
-    def __init__(self, terminal):
-        self.terminal = terminal
-
-    def compare(self, name, columns=None, status=0):
-        """Compares the screen of the program that ends now; then starts the next one."""
-        self.terminal.wait_for(DONE)
-        compare(name, str(self.terminal.emulator).replace(f"status {status} {DONE}", ""))
-        self.terminal.emulator.clear()
-        if columns:
-            self.terminal.resize(columns, 40)
-        os.write(self.terminal.master, b"\n")
-
-    def wait_for_rows(self):
-        """Waits until the table of a training is full."""
-        for _ in range(9):
-            self.terminal.wait_for("until perfect")
-
-
 @pytest.fixture
-def start(tmp_path, monkeypatch):
+def terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copy(misere_pile.__file__, "pile.py")
     for name in ("COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}:/usr/bin:/bin")
-    terminals = []
-
-    def make(*programs, columns=100):
-        command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
-        terminals.append(Terminal(command, os.environ | process_environment(), columns, 40))
-        return Session(terminals[-1].__enter__())
-
-    yield make
-    for terminal in terminals:
-        terminal.__exit__()
-
-
-def test_screens_of_a_training_and_its_player(start):
-    smoke, run = ["--smoke", "--until", "perfect"], ["--run-dir", "run"]
-    session = start(
-        ["train", *smoke, *run, "--max-iterations", "3"],
-        ["train", "--resume", *run],
-        ["train", "--resume", *run, "--max-iterations", "5"],
+    small, run = ["--smoke", "--network.kind=mlp", "--until=perfect"], ["--run-dir", "run"]
+    programs = [
+        ["train", *small, *run, "--max-iterations", "3"],
+        ["train", "--resume", *run, "--max-iterations", "5", "--no-report"],
         ["verify", *run, "--limit", "0"],
         ["play", *run, "--o", "random"],
         ["arena", "random", "perfect", "--games", "20"],
         ["train", "--game", "chess"],
+        ["train", *small, "--no-report", "--max-iterations", "100000", "--run-dir", "narrower"],
+        ["seeds", "--smoke", "--preset=mlp", "--seeds=2", "--max-iterations=2"],
         ["play", *run, "--o", "random"],
-    )
-    session.compare("train, 100 columns", status=1)
-    session.compare("train, finished before", status=1, columns=80)
-    session.compare("train, resumed, 80 columns", status=1)
-    session.compare("verify, 80 columns", status=1)
+    ]
+    command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
+    with Terminal(command, os.environ | process_environment(), 100, 40) as terminal:
+        yield terminal
+
+
+def test_screens(terminal):
+    def finish(name, columns=80, status=0):
+        """Compares the screen of the program that ends now; then starts the next one."""
+        terminal.wait_for(DONE)
+        compare(name, str(terminal.emulator).replace(f"status {status} {DONE}", ""))
+        terminal.emulator.clear()
+        terminal.resize(columns, 40)
+        os.write(terminal.master, b"\n")
+
+    finish("train, 100 columns", status=1)
+    finish("train, resumed, 80 columns", status=1)
+    finish("verify, 80 columns", status=1)
     for line in (b"d4", b"help", b"quit"):
-        session.terminal.type(line)
-    session.compare("play, 80 columns")
-    session.compare("arena, 80 columns")
-    session.compare("error, 80 columns", status=2)
-    session.terminal.type(b"\x03")
-    assert session.terminal.finish() == 130
-    compare("play, interrupted", str(session.terminal.emulator))
-
-
-def test_screens_of_other_trainings(start):
-    endless = ["--smoke", "--no-report", "--until", "perfect", "--max-iterations", "100000"]
-    custom = ["train", "--game", "pile.py:make", "--smoke", "--run-dir"]
-    session = start(
-        [*custom, "pile"],
-        ["train", *endless, "--run-dir", "interrupted"],
-        ["train", *endless, "--run-dir", "narrower"],
-        ["seeds", "--smoke", "--seeds", "2", "--max-iterations", "2"],
-    )
-    terminal = session.terminal
-    session.compare("custom game, 100 columns")
-    session.wait_for_rows()
-    terminal.type(b"\x03", after="until perfect")
-    session.compare("interrupted, 100 columns", status=130)
-    session.wait_for_rows()
+        terminal.type(line)
+    finish("play, 80 columns")
+    finish("arena, 80 columns")
+    finish("error, 80 columns", status=2, columns=100)
+    for _ in range(9):  # Until the table is full.
+        terminal.wait_for("until perfect")
     terminal.resize(80, 40)
     terminal.wait_for("until perfect")
     terminal.type(b"\x03", after="until perfect")
-    session.compare("narrower while training", status=130)
-    session.compare("seeds, 80 columns", status=1)
-    assert terminal.finish() == 0
+    finish("narrower while training", status=130)
+    finish("seeds, 80 columns", status=1)
+    terminal.type(b"\x03")
+    assert terminal.finish() == 130
+    compare("play, interrupted", str(terminal.emulator))

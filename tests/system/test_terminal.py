@@ -14,34 +14,24 @@ from terminal import Terminal
 from trained import process_environment
 
 
-def run_python(program):
-    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
-    environment["PYTHONPATH"] = str(ROOT)
-    command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-
-
-def test_importing_does_not_initialize_devices():
+def test_importing_is_light_and_does_not_initialize_devices():
     # JAX cannot change the number of devices once they are initialized.
     modules = [f[: -len(".py")].replace("/", ".") for f in trees() if f.startswith("azjax/")]
     modules = [name.removesuffix(".__init__") for name in modules if "__main__" not in name]
     program = f"""
-import importlib
+import importlib, sys
+import azjax
+assert not {{"jax", "numpy", "flax", "mctx", "optax", "rich"}} & {{*sys.modules}}
 for name in {modules}:
     importlib.import_module(name)
 import jax
 jax.config.update("jax_num_cpu_devices", 3)
 assert jax.device_count() == 3
 """
-    result = run_python(program)
-    assert result.returncode == 0, result.stderr
-
-
-def test_importing_the_package_is_light():
-    heavy = ["jax", "numpy", "orbax", "mctx", "flax", "optax", "rich"]
-    program = f"import sys, azjax; print([m for m in {heavy} if m in sys.modules])"
-    result = run_python(program)
-    assert result.stdout.strip() == "[]", result.stdout + result.stderr
+    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+    command, environment["PYTHONPATH"] = [sys.executable, "-c", program], str(ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_process_prints_its_first_line_before_it_imports_jax(tmp_path):

@@ -1,8 +1,10 @@
-"""Whole trainings: learning, many at once, their memory, and games of pgx."""
+"""Whole trainings: learning, many at once, their memory, both engines, loggers, what stops them."""
 
-import dataclasses
 import functools
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -11,18 +13,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import training
+import azjax
+from azjax import runs, training
+from azjax.cli import train, verify
 from azjax.networks import MLPConfig
-from azjax.proof.verify import verify
+from azjax.proof import certificate
+from azjax.proof.verify import verify as verify_policy
 from azjax.runs import presets
+from azjax.runs.checkpoint import read_summary
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from small import conv
+from terminal import Terminal
+from trained import RUN, compiling_once, network_alone, process_environment
 from trainings import assert_equal
+
+TINY = presets.smoke(presets.get("mlp"))
 
 
 def test_a_few_iterations_improve_the_player(solution):
@@ -38,7 +47,7 @@ def test_a_few_iterations_improve_the_player(solution):
     @jax.jit
     def judge(state):
         folded = parts.network.fold(state.learner.average)
-        return verify(solution, lambda states: parts.evaluate(folded, None, states))
+        return verify_policy(solution, lambda states: parts.evaluate(folded, None, states))
 
     state = training.make_state(parts, jax.random.key(0), mesh)
     iterate = training.make_iteration(parts, mesh)
@@ -55,44 +64,34 @@ def test_a_few_iterations_improve_the_player(solution):
     assert (trained.losing_lines < untrained.losing_lines / 2).all()
 
 
-def test_four_trainings_in_one_program_equal_separate_ones():
+def test_trainings_in_one_program_equal_separate_ones():
     """Batched products may round differently, so only the games are equal bit for bit."""
-    parts = make_parts(presets.smoke(presets.get("mlp")))
-    step = functools.partial(training.iteration, parts)
+    parts, keys = make_parts(TINY), jax.vmap(jax.random.key)(jnp.arange(2))
 
     def run(key):
-        return jax.lax.scan(lambda state, _: step(state), training.init(parts, key), length=2)
+        return training.iteration(parts, training.init(parts, key))
 
-    keys = jax.vmap(jax.random.key)(jnp.arange(4))
     together, alone = jax.jit(jax.vmap(run))(keys), jax.jit(run)
-    assert len({leaf.tobytes() for leaf in np.asarray(together[0].games.states.board)}) == 4
+    assert len({leaf.tobytes() for leaf in np.asarray(together[0].games.states.board)}) == 2
     for row, key in enumerate(keys):
         (state, metrics), expected = jax.tree.map(lambda leaf, r=row: leaf[r], together), alone(key)
-        assert_equal(state.games, expected[0].games)
-        assert_equal(metrics.games, expected[1].games)
+        assert_equal((state.games, metrics.games), (expected[0].games, expected[1].games))
         for ours, theirs in ((state.learner, expected[0].learner), (metrics, expected[1])):
-            jax.tree.map(
-                lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), ours, theirs
-            )
+            close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+            jax.tree.map(close, ours, theirs)
 
 
 SMALL = Config(
     network=MLPConfig(hidden=(512, 512), head_hidden=8),
-    search=Gumbel(num_simulations=4),
+    search=Gumbel(num_simulations=2),
     selfplay=SelfPlayConfig(games=64, unroll_length=1),
     replay=ReplayConfig(capacity=512, shards=2),
     learner=LearnerConfig(batch_size=8, steps=1),
 )
-MANY = LearnerConfig(batch_size=512, steps=1)
-LARGEST = {
-    "optimizer": SMALL,
-    "work": dataclasses.replace(SMALL, network=conv(width=16, blocks=1), learner=MANY),
-}
 
 
-@pytest.mark.parametrize("largest", LARGEST)
-def test_the_estimate_matches_the_memory_analysis_of_xla(largest):
-    mesh, parts = training.make_mesh(jax.devices()[:2]), make_parts(LARGEST[largest])
+def test_the_estimate_matches_the_memory_analysis_of_xla():
+    mesh, parts = training.make_mesh(jax.devices()[:2]), make_parts(SMALL)
     iterate = training.make_iteration(parts, mesh)
     compiled = iterate.lower(training.abstract_state(parts, mesh)).compile()
     needs, before = estimate(parts, mesh, compiled), estimate(parts, mesh)
@@ -101,8 +100,7 @@ def test_the_estimate_matches_the_memory_analysis_of_xla(largest):
     total += used.temp_size_in_bytes
     assert needs.total == sum(needs[:5]) == max(total, before.total)
     assert needs.total < 1.01 * total  # Not all lasting parts are in memory during initialization.
-    assert max(needs[:5]) == getattr(needs, largest)
-    assert before == needs._replace(work=0)
+    assert max(needs[:5]) == needs.optimizer and before == needs._replace(work=0)
 
 
 def test_games_of_pgx_are_played_in_groups_and_stored():
@@ -112,6 +110,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
     network, learner = MLPConfig(hidden=(4,), head_hidden=4), LearnerConfig(batch_size=8, steps=1)
     sections = {"selfplay": selfplay, "network": network, "learner": learner}
     replay = ReplayConfig(capacity=512, shards=2)
+    sections["search"] = Gumbel(num_simulations=2)
     parts = make_parts(Config(game="pgx:tic_tac_toe", replay=replay, **sections))
     state = training.init(parts, jax.random.key(0))
     assert any(leaf.size == 0 for leaf in jax.tree.leaves(state.games.states))
@@ -151,3 +150,111 @@ def test_weights_and_biases_runs_offline(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+
+
+# Runs of the program.
+
+
+def train_in(run_dir, *arguments):
+    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
+
+
+def records(run_dir):
+    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def read(run_dir, name="certificate.json"):
+    return json.loads((run_dir / name).read_text())
+
+
+def test_both_engines_train_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
+    pytest.importorskip("tensorboardX")
+    monkeypatch.setattr(certificate, "search_policy", network_alone)
+    run_dir = tmp_path / "mctx"
+    options = ["--no-report", "--search.engine", "mctx", "--log", "tensorboard"]
+    assert train_in(run_dir, *RUN, *options) == 0
+    assert runs.read_config(run_dir).search.engine == "mctx"
+    folders = [each / "checkpoints" / "8" for each in (trained.run_dir, run_dir)]
+    ours, theirs = (read_summary(folder)["files"] for folder in folders)
+    assert ours == theirs  # Digests of the whole state, including the buffer.
+    assert ours.keys() == {"player/arrays.npz", "state/arrays.npz"}
+    (file,) = (run_dir / "tensorboard").iterdir()
+    assert b"blunders" in file.read_bytes()
+
+
+def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    assert (
+        train_in(run_dir, "--smoke", "--network.kind=mlp", "--no-report", "--max-iterations=1") == 0
+    )
+    said = read(run_dir)
+    assert len({search["blunders"] for search in said["searches"]} | {said["blunders"]}) == 3
+    capfd.readouterr()
+    assert verify.main(["--run-dir", str(run_dir), "--json"]) == 1
+    assert json.loads(capfd.readouterr().out) | {"seconds": 0} == said | {"seconds": 0}
+    assert verify.main(["--run-dir", str(run_dir), "--limit", "2", "--simulations", "0"]) == 1
+    out, err = capfd.readouterr()
+    assert "NOT PROVED" in out and "network +" not in out and "\x1b" not in out and err == ""
+    assert out.count("instead of") == 2
+    assert f"and {said['blunders'] - 2:,} more: add --limit {said['blunders']} to see them" in out
+    for seat in ("first", "second"):  # Exhaustive play counts the same losing lines.
+        losing = said[f"losing_lines_{seat}"]
+        status = verify.main(["--run-dir", str(run_dir), "--lines", seat, "--json"])
+        found = json.loads(capfd.readouterr().out)
+        assert found["games"]["lost"] == losing and status == (losing > 0)
+        assert (found["seat"], found["simulations"], found["sampled"]) == (seat, 0, False)
+
+
+def test_training_stops_at_nan(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]
+    wild += ["--learner.optimizer", "sgd", "--max-iterations", "9"]
+    wild += ["--game", "connect_four", "--network.kind", "mlp", "--checkpoint-every", "1"]
+    assert train_in(run_dir, "--smoke", *wild) == 2
+    err = capfd.readouterr().err.splitlines()[-1]
+    assert err.startswith("error: ") and "lower learner.learning_" in err
+    name, iteration = re.search(r"(\w+) became nan in iteration (\d+)", err).groups()
+    assert name in records(run_dir)[-1]
+    assert [record["iteration"] for record in records(run_dir)] == list(range(1, int(iteration)))
+    assert "error" in records(run_dir)[0]  # On labelled positions.
+    player = azjax.load(run_dir)
+    assert player.iteration == int(iteration) - 1
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
+
+
+def test_a_closed_terminal_loses_nothing(tmp_path):
+    endless = [
+        "--game",
+        "hex:3",
+        "--smoke",
+        "--network.kind",
+        "mlp",
+        "--until",
+        "never",
+        "--max-iterations",
+        "100000",
+    ]
+    endless += ["--checkpoint-every", "100000", "--run-dir"]
+    command = ["-m", "azjax", "train", *endless, str(tmp_path / "run")]
+    with Terminal(command, os.environ | process_environment()) as terminal:
+        terminal.wait_for("to iteration 100000")
+        os.close(terminal.terminal)
+        os.close(terminal.master)
+        terminal.terminal = terminal.master = None
+        assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
+    run_dir = tmp_path / "run"
+    assert runs.iterations(run_dir) == [len(records(run_dir))]
+
+
+def test_training_is_bit_for_bit_the_same_with_matches(tmp_path):
+    few = {"max_iterations": 2, "until": "never", "report": False, "display": False}
+    with compiling_once():
+        plain = azjax.train(TINY, tmp_path / "plain", **few)
+        run = azjax.train(TINY, tmp_path / "run", strength_every=1, strength_games=4, **few)
+    for find in (lambda loop: loop.average, lambda loop: loop.state.learner.variables):
+        jax.tree.map(np.testing.assert_array_equal, find(run.loop), find(plain.loop))
+    for ours, theirs in zip(run.metrics, plain.metrics, strict=True):
+        assert ours["loss"] == theirs["loss"] and "elo_uct" not in theirs
+        assert ours["elo_uct_low"] <= ours["elo_uct"] <= ours["elo_uct_high"]
+        assert ours["elo_uct_low"] < ours["elo_uct_high"]
+    assert (tmp_path / "run" / "strength").is_dir()
