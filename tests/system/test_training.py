@@ -223,17 +223,7 @@ def test_training_stops_at_nan(tmp_path, capfd):
 
 
 def test_a_closed_terminal_loses_nothing(tmp_path):
-    endless = [
-        "--game",
-        "hex:3",
-        "--smoke",
-        "--network.kind",
-        "mlp",
-        "--until",
-        "never",
-        "--max-iterations",
-        "100000",
-    ]
+    endless = ["--game", "hex:6", "--smoke", "--until", "never", "--max-iterations", "100000"]
     endless += ["--checkpoint-every", "100000", "--run-dir"]
     command = ["-m", "azjax", "train", *endless, str(tmp_path / "run")]
     with Terminal(command, os.environ | process_environment()) as terminal:
