@@ -179,10 +179,11 @@ def train(
 
 def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Callback]:
     """Makes the loggers of a plan; raises a ValueError if a package is missing."""
-    settings = dataclasses.asdict(config)
     makers = {
         "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
-        "wandb": lambda: WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings),
+        "wandb": lambda: WeightsAndBiases(
+            dir=str(run_dir), name=run_dir.name, config=dataclasses.asdict(config)
+        ),
     }
     return [makers[name]() for name in plan.log]
 

@@ -11,7 +11,6 @@ from unittest import mock
 import jax
 import numpy as np
 import pytest
-from records import LOSSES, record
 
 import azjax as az
 import azjax.program
@@ -22,6 +21,7 @@ from azjax.search import PUCT
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from refusals import assert_refused
+from small import LOSSES, record
 
 
 class Log(Callback):
@@ -177,11 +177,12 @@ def played(monkeypatch):
         played.matches.append((tuple(weights), tuple(jax.random.key_data(key).tolist()), budgets))
         return Match(first.name, second.name, played.tally, played.tally, False)
 
-    def random_openings(*arguments):
+    def draw_openings(*arguments):
         played.openings.append(arguments[2:])
+        return types.SimpleNamespace(states=None)
 
     monkeypatch.setattr(strength, "play_match", play_match)
-    monkeypatch.setattr(strength, "random_openings", random_openings)
+    monkeypatch.setattr(strength, "draw_openings", draw_openings)
     monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
     return played
 
