@@ -98,12 +98,12 @@ def changed(search: Any, **settings: Any) -> Algorithm:
     check_algorithm(search)
     if not settings:
         return search
-    if not dataclasses.is_dataclass(search):
+    fields = getattr(type(search), "__dataclass_fields__", None)
+    if fields is None:
         raise ValueError(
             f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
             f"cannot be changed: pass one that has {', '.join(settings)}"
         )
-    fields = [field.name for field in dataclasses.fields(search)]
     for name in settings.keys() - {*fields}:
         raise ValueError(
             f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"

@@ -63,6 +63,7 @@ def states():
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(rules.from_board, boards))
 
 
+@pytest.mark.compiles(2)
 def test_the_player_is_the_averaged_network(player, states, state):
     parts = make_parts(CONFIG)
     planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
