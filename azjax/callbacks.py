@@ -16,7 +16,7 @@ import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import check_installed
+from azjax._commands import check_installed, write_note
 from azjax._files import Path
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
@@ -132,7 +132,11 @@ class Snapshots(Callback):
         verdict = self._verification.verdict
         if verdict is not None:
             is_blunder = np.asarray(verdict.is_blunder)
-            animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
+            try:
+                animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
+            except OSError as error:  # Training does without a picture.
+                said = f"the snapshot of iteration {loop.iteration} was not written"
+                write_note(f"{said}: {error.strerror}")
 
 
 class TensorBoard(Callback):

@@ -19,9 +19,9 @@ from jax.sharding import Mesh
 
 from azjax import _files as files
 from azjax import _processes as processes
-from azjax import runs, training
+from azjax import games, runs, training
 from azjax._commands import write_note
-from azjax._settings import from_dict
+from azjax._settings import from_dict, list_changes
 from azjax.callbacks import (
     Checkpoints,
     Interrupts,
@@ -134,10 +134,10 @@ class Run:
 
 
 def train(
-    what: str | Game | Config | Parts = "tic_tac_toe",
+    what: str | Game | Config | Parts | None = None,
     run_dir: files.Path | None = None,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
     display: bool = True,
@@ -149,11 +149,11 @@ def train(
 
     Args:
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
-        a `Config`; or custom `Parts`.
+        a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
       run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw; not used with a `Config`, which contains a seed.
+      seed: the seed of every random draw, 0 by default; a `Config` has its own.
       resume: whether to resume the run in this directory. The run keeps its settings and, except
-        for the given fields, its plan.
+        for the given fields, its plan; a custom game or custom parts must be given again.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration, and on stderr what follows the last one.
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
@@ -163,10 +163,13 @@ def train(
     exited; the iteration is finished and saved first.
     """
     check_callbacks(callbacks)
-    config, whole = _choose_settings(what, seed, plan, resume)
+    if isinstance(what, Game) and what.name.partition(":")[0] in games.available():
+        what = what.name if games.make(what.name) is what else what
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
-        config, whole = _read_settings(path, what, config, plan)
+        config, whole = _read_settings(path, what, {"seed": seed} | plan)
+    else:
+        config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
     shown: list[Callback] = [Printer(lambda loop: metrics.print_line)] if display else []
@@ -182,7 +185,7 @@ def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Cal
     makers = {
         "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
         "wandb": lambda: WeightsAndBiases(
-            dir=str(run_dir), name=run_dir.name, config=dataclasses.asdict(config)
+            dir=str(run_dir), name=run_dir.name, config=config.as_dict()
         ),
     }
     return [makers[name]() for name in plan.log]
@@ -215,23 +218,17 @@ def choose_settings(
     return config if game is None else presets.fit(config, game), Plan(**plan)
 
 
-def _choose_settings(
-    what: Any, seed: int, plan: dict[str, Any], resume: bool
-) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of `train`; checks that every argument has an effect."""
-    if "cpu_devices" in plan:
-        raise ValueError(
-            "cpu_devices is an option of `azjax train`: in Python, call "
-            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
-        )
+def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
+    """Returns the settings and the plan of a new run; checks that every argument has an effect."""
+    _check_plan(plan)
     for name in plan.keys() & {"preset", "smoke"}:
-        if resume:
-            raise ValueError(f"a resumed run keeps its settings: leave {name} out")
         if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
             kind = type(what).__name__
             raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
     preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
     if isinstance(what, Config):
+        if seed is not None:
+            raise ValueError(f"the Config has the seed {what.seed}: leave seed={seed} out")
         config, base = what, Plan()
         if smoke:
             config, base = presets.smoke(what), Plan(**_SMOKE_PLAN)
@@ -248,24 +245,44 @@ def _choose_settings(
             "Config or Parts"
         )
     if not isinstance(what, Config):
-        config = dataclasses.replace(config, seed=seed)
+        config = dataclasses.replace(config, seed=seed or 0)
     return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
 
+def _check_plan(plan: dict[str, Any]) -> None:
+    if "cpu_devices" in plan:
+        raise ValueError(
+            "cpu_devices is an option of `azjax train`: in Python, call "
+            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
+        )
+
+
 def _read_settings(
-    run_dir: pathlib.Path | None, what: Any, given: Config, changes: dict[str, Any]
+    run_dir: pathlib.Path | None, what: Any, changes: dict[str, Any]
 ) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a run to resume; checks that it is of the same game."""
+    """Returns the settings and the plan of a run to resume; checks that nothing else is given."""
+    _check_plan(changes)
     if run_dir is None:
         raise ValueError("run_dir is None: name the run to resume")
+    for name in ("seed", "preset", "smoke"):
+        if changes.get(name) is not None:
+            raise ValueError(f"a resumed run keeps its settings: leave {name} out")
     config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
         known = config.game if is_given else "a custom game or custom parts"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    if not is_given and given.game != config.game:
-        raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
-    return config, dataclasses.replace(saved, **changes)
+    if isinstance(what, str) and what != config.game:
+        raise ValueError(f"{run_dir} is a run of {config.game}, not of {what}")
+    if isinstance(what, Config):
+        for name, old, new in list_changes(config, what):
+            if name != "replay.shards":  # A new run adapts it to the devices.
+                raise ValueError(
+                    f"a resumed run keeps its settings, and {name} was {old!r}, not {new!r}: "
+                    "start a new run in another run_dir"
+                )
+    given = {name: value for name, value in changes.items() if name != "seed"}
+    return config, from_dict(Plan, dataclasses.asdict(saved) | given)
 
 
 @contextlib.contextmanager

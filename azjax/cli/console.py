@@ -87,7 +87,7 @@ def check_plot(path: pathlib.Path | None) -> None:
     """Raises a ValueError if a picture cannot be written; called before the computation."""
     if path is not None:
         check_folder(path)
-        if path.suffix != ".svg":
+        if path.suffix.lower() != ".svg":
             raise ValueError(f"{path} is not an SVG: use a name that ends in .svg")
 
 

@@ -76,6 +76,11 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
     recorded = _recorded(config)
     for option, saved in recorded.items():
         named = getattr(typed, option)
+        if saved.partition(":")[0] == "python":
+            raise ValueError(
+                f"{run_dir} was trained from Python, with {option} made there: load it in Python, "
+                f"with azjax.load({str(run_dir)!r}, {option}=...)"
+            )
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
@@ -144,9 +149,10 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
+        of, named = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
-            f"runs/ has no trained player: train one with {command('azjax', 'train')}, or name its "
-            "folder with --run-dir"
+            f"runs/ has no trained player{of}: train one with "
+            f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"
         )
     check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):

@@ -86,7 +86,7 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
 
 def peek(words: Iterable[str], *names: str) -> tuple[dict[str, str], list[str]]:
     """Returns the values of some options with one word each, by their names, and other words."""
-    parser = _Parser("azjax", add_help=False)
+    parser = _Parser("azjax train", add_help=False)
     for name in names:
         parser.add_argument(spell(name), dest=name)
     found, rest = parser.parse_known_args(_with_dashes(words))

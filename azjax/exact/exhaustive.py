@@ -17,7 +17,7 @@ import numpy as np
 
 from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
-from azjax.exact.sampling import NO_ENDS, Ends
+from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
 from azjax.games.base import Game
 from azjax.networks.quantized import symmetries_of
 
@@ -72,6 +72,12 @@ def explore(
     Yields:
       The state of the exploration after each part. The last one covers all games.
     """
+    if seat not in (0, 1):
+        raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
+    if most is not None and most < GROUPS:
+        raise ValueError(f"most is {most}: use {GROUPS} or more, or None for all positions")
+    if not len(starts):
+        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
     symmetries = symmetries_of(game, symmetric).actions
     settings = {
         "seat": int(seat),

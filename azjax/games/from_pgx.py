@@ -62,9 +62,11 @@ def make(name: str) -> Game:
             "jax_enable_x64 off"
         )
     check_installed("pgx", f"pgx:{name}")
-    import pgx
-    from pgx import go
-
+    try:
+        import pgx
+        from pgx import go
+    except ImportError as error:  # Of a version that does not fit the installed JAX.
+        raise ValueError(f"pgx:{name} cannot import pgx: {error}") from error
     untyped: Any = name
     env: Any = go.Go(size=size) if size else pgx.make(untyped)
     with jax.ensure_compile_time_eval():

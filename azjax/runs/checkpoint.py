@@ -82,7 +82,7 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
             "iteration": iteration,
             "score": float(score),
             "arrays": {part: _describe(tree) for part, tree in trees.items()},
-            "settings": dataclasses.asdict(config),
+            "settings": config.as_dict(),
             "files": {name: sha for part in files for name, sha in part.items()},
         }
         write_json(partial / "summary.json", content | {"sha256": _digest(content)})
@@ -190,6 +190,8 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
     except CheckpointError:
         raise
     except Exception as error:
+        if step is None and number not in iterations(run_dir):  # A training has replaced it.
+            return restore_player(run_dir, network)
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 

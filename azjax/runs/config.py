@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from azjax import games
 from azjax._settings import Count, Positive, Range, check, resolve_platform
@@ -55,6 +55,12 @@ class Config:
 
     def __post_init__(self):
         check("", self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all settings, for JSON; with custom parts, only those that have an effect."""
+        settings = dataclasses.asdict(self)
+        names = ("game", "seed", "parts") if self.parts else settings
+        return {name: settings[name] for name in names}
 
 
 @dataclasses.dataclass(frozen=True)

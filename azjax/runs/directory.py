@@ -8,7 +8,6 @@ system releases the lock when the program ends for any reason.
 """
 
 import contextlib
-import dataclasses
 import itertools
 import json
 import os
@@ -61,7 +60,7 @@ def create_run(
                 check_free(path, numbered=numbered)  # Another program took the path meanwhile.
             (free / "checkpoints").mkdir()
             write_json(free / "plan.json", plan or {})
-            write_json(free / "config.json", {"format": FORMAT, **dataclasses.asdict(config)})
+            write_json(free / "config.json", {"format": FORMAT, **config.as_dict()})
         except OSError as error:
             raise CheckpointError(
                 f"{path} cannot be created ({error.strerror}): choose another `run_dir`"

@@ -175,7 +175,7 @@ def make_learner(
     network: Network,
     optimizer: optax.GradientTransformation,
     loss: Loss = alphazero_loss,
-    steps: int = 32,
+    steps: int = 128,
     ema_decay: float = 0.99,
 ) -> Learner:
     """Builds the learner of a network, with any optax optimizer.
@@ -185,12 +185,14 @@ def make_learner(
     optimizer steps per iteration, and `ema_decay` is the decay of the running average of the
     parameters; 0: no averaging.
     """
+    if steps < 1:
+        raise ValueError(f"steps is {steps}: use 1 or more")
 
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
         total, terms = loss(outputs, params, samples, axis_name)
-        return total, ({"loss": total, **terms}, statistics)
+        return total, ({**terms, "loss": total}, statistics)
 
     def init(variables):
         copy = jax.tree.map(jnp.copy, variables)

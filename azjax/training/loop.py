@@ -14,6 +14,7 @@ import jax
 from jax.sharding import Mesh
 
 from azjax import _processes as processes
+from azjax._settings import did_you_mean
 from azjax.training.metrics import Record, make_record
 from azjax.training.parts import Parts
 from azjax.training.step import (
@@ -80,7 +81,8 @@ class Callback:
 
 
 def check_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Refuses what is no list of callbacks, before anything compiles."""
+    """Refuses callbacks that the loop would not call, before anything compiles."""
+    events = [name for name in vars(Callback) if name.startswith("on_")]
     if not isinstance(callbacks, list | tuple):
         raise ValueError(f"callbacks is of type {type(callbacks).__name__}: give a list")
     for index, callback in enumerate(callbacks):
@@ -89,6 +91,10 @@ def check_callbacks(callbacks: Sequence[Callback]) -> None:
             raise ValueError(
                 f"callbacks[{index}] is {name}: give an instance of a subclass of Callback"
             )
+        for name in {name for name in dir(callback) if name.startswith("on_")} - {*events}:
+            if meant := did_you_mean(name, events):
+                kind = type(callback).__name__
+                raise ValueError(f"{kind}.{name} is not an event of the training loop{meant}")
 
 
 @dataclasses.dataclass

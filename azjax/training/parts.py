@@ -82,6 +82,12 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
     The message names the setting, its value and a value that works.
     """
+    kinds = {"game": Game, "selfplay": SelfPlayConfig, "targets": Targets, "replay": Replay}
+    for name, kind in (kinds | {"learner": Learner}).items():
+        if not isinstance(part := getattr(parts, name), kind):
+            raise ValueError(
+                f"parts.{name} is of type {type(part).__name__}: use a {kind.__name__}"
+            )
     check_network(parts.game, parts.network)
     check_algorithm(parts.search)
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size

@@ -63,7 +63,9 @@ def write_report(
     run_dir = pathlib.Path(run_dir)
     check_folder(run_dir / "report.html")
     player, config = player or load(run_dir), runs.read_config(run_dir)
-    settings = _facts([("iteration", player.iteration), *flatten(config)])
+    known = config.as_dict()  # Without those that custom parts replace.
+    chosen = [(name, value) for name, value in flatten(config) if name.partition(".")[0] in known]
+    settings = _facts([("iteration", player.iteration), *chosen])
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
@@ -177,7 +179,7 @@ def read_certificate(
 
 
 def _animation(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
-    if not player.game.enumerable or not (run_dir / "snapshots").is_dir():
+    if not player.game.enumerable or not any((run_dir / "snapshots").glob("*.bits")):
         return []
     picture = draw_run(run_dir, player.game, solution or solver.solve(player.game))
     intro = (

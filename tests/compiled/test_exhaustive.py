@@ -172,8 +172,9 @@ def test_a_game_that_lasts_too_long_is_refused(starts, tmp_path):
 def test_what_cannot_be_explored_is_refused(tmp_path):
     """Starts, and answers of the player."""
 
-    def explore(answer=lambda states: np.zeros(len(states), int), starts=((),)):
-        return lambda: explore_all(NIM, answer, 0, tmp_path / "lines", starts=starts)
+    def explore(answer=lambda states: np.zeros(len(states), int), starts=((),), seat=0, **others):
+        folder = tmp_path / "lines"
+        return lambda: explore_all(NIM, answer, seat, folder, starts=starts, **others)
 
     said = "the player returns actions of shape (2,) for 1 positions: return one action for"
     assert_refused(
@@ -181,6 +182,9 @@ def test_what_cannot_be_explored_is_refused(tmp_path):
         (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),
         (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),
         (explore(lambda states: np.zeros(2, int)), said),
+        (explore(seat=2), "seat is 2: use 0 for the first player or 1 for the second"),
+        (explore(most=1), "most is 1: use "),
+        (explore(starts=()), "starts is empty: give one line or more, such as ()"),
     )
 
 

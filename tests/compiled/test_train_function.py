@@ -14,11 +14,12 @@ import pytest
 
 import azjax as az
 import misere_pile
-from azjax import program
+from azjax import program, runs
 from azjax.cli import custom, play, train, verify
 from azjax.runs import presets
-from azjax.runs.config import Plan, make_parts
+from azjax.runs.config import Config, Plan, make_parts
 from azjax.training import Parts
+from azjax.training.loop import Callback
 from refusals import assert_refused, check_program
 from small import make_run
 
@@ -130,11 +131,21 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     both = "--parts has its own game: leave --game out"
     check_program(train.main, [([*named, "--game", "hex:3"], both)], capfd)
     make_run("other", TINY)
+    runs.create_run("third", Config(parts="python"))
+    recorded = json.loads(pathlib.Path("third/config.json").read_text())  # No other settings.
+    assert recorded.keys() == {"format", "game", "seed", "parts"}
+    made = (
+        "third was trained from Python, with parts made there: load it in Python, with azjax.load"
+    )
+    check_program(verify.main, [("--run-dir third", made)], capfd)
+    changed = dataclasses.replace(TINY, learner=dataclasses.replace(TINY.learner, l2=0.5))
     rows = [
         (lambda: az.load("run"), "the parts are custom, mine.py:make", "pass them as parts="),
         (lambda: az.train("tic_tac_toe", "run", resume=True), "custom parts: give the same to"),
         (lambda: az.train(parts, "other", resume=True), "is a run of tic_tac_toe: give the same"),
         (lambda: az.train("hex:3", "other", resume=True), "is a run of tic_tac_toe, not of hex:3"),
+        (lambda: az.train(changed, "other", resume=True), "settings, and learner.l2 was 0.0, not "),
+        (lambda: az.train(None, "run", resume=True), "is a run of a custom game or custom parts: "),
     ]
     assert_refused(*rows)
 
@@ -154,7 +165,7 @@ def opened(monkeypatch):
 
 
 def test_presets_and_smoke_choose_the_settings(opened):
-    for game in ("connect_four", "tic_tac_toe", misere_pile.make()):
+    for game in (az.make("connect_four"), None, misere_pile.make()):
         az.train(game)
         az.train(game, preset="mlp", smoke=True, seed=3)
     chosen = [plan.preset for _, _, plan in opened]
@@ -170,13 +181,22 @@ def test_presets_and_smoke_choose_the_settings(opened):
     assert config == presets.smoke(presets.get("mlp")) and plan.until == "perfect"
 
 
+class Misspelled(Callback):
+    def on_iteratoin(self, loop):
+        pass
+
+
 def test_what_has_no_effect_is_refused(tmp_path):
     def call(what="tic_tac_toe", **fields):
         return lambda: az.train(what, tmp_path / "run", **fields)
 
     assert_refused(
         (call(preset="mlp", resume=True), "keeps its settings: leave preset out"),
+        (call(seed=3, resume=True), "keeps its settings: leave seed out"),
+        (call(TINY, seed=3), f"the Config has the seed {TINY.seed}: leave seed=3 out"),
         (call(make_parts(TINY), smoke=True), "smoke changes settings, but Parts has them all: "),
+        (call(callbacks=[print]), "callbacks[0] is print: give an instance of a subclass of"),
+        (call(callbacks=[Misspelled()]), "on_iteratoin is not an event", "did you mean on_iter"),
         (call(cpu_devices=2), "cpu_devices is an option of `azjax train`: in"),
         (call(3), "of type int: give the name of a game, a Game, "),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),

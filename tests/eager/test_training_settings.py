@@ -157,6 +157,8 @@ def test_parts_that_do_not_fit_together():
     network: Any = nn.Dense(3)
     changes: list[tuple[dict[str, Any], str]] = [
         ({"game": OTHER}, MIXED),
+        ({"game": "tic_tac_toe"}, "parts.game is of type str: use a Game"),
+        ({"learner": None}, "parts.learner is of type NoneType: use a Learner"),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
         ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
     ]
