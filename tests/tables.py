@@ -7,7 +7,7 @@ arguments are the table, the settings that are floats, the noise and the faults 
 import dataclasses
 import functools
 import importlib
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ import misere_pile
 from azjax import games
 from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import NEVER, make_search
+from azjax.search import NEVER, Engine, make_search
 from reference import Position
 
 BATCH = 128  # One size, so each search compiles once.
@@ -172,7 +172,9 @@ def repeat(*boards):
     return jax.tree.map(lambda *leaves: np.resize(leaves, (BATCH, *leaves[0].shape)), *states)
 
 
-# Both engines, rounded as in training, to compare bit for bit.
+# Every engine, rounded as in training, to compare bit for bit.
+
+ENGINES = get_args(Engine)
 
 
 def assert_equal(ours, theirs):
@@ -193,10 +195,10 @@ def search_by(engine, config, game, evaluate, params, states):
     return jax.device_get(search(params, keys, states, temperature, noise))
 
 
-def compare(config, name, states, luck, fault="none"):
-    """The results of both engines with a random table as the evaluator."""
+def search_table(engine, config, name, states, luck, fault="none"):
+    """The same with a random table as the evaluator."""
     a_bench, is_hurt = bench(name), np.arange(len(states.board)) % 2 == 0
     number = np.int32([*FAULTS].index(fault))
     params = Faulty(a_bench.random_table(), np.float32(luck), number, is_hurt)
     given = config, a_bench.game, a_bench.evaluate_faulty, params, states
-    return search_by("azjax", *given), search_by("mctx", *given)
+    return search_by(engine, *given)

@@ -124,7 +124,8 @@ def network_policy(parts: Parts, params: Any) -> Policy:
 
 def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
     """Returns the network with a search, without noise, as a policy."""
-    find = make_search(search, parts.game, parts.evaluate)
+    engine = getattr(parts.search, "engine", None)
+    find = make_search(search, parts.game, parts.evaluate, engine)
 
     def policy(states):
         result = find(params, jax.random.key(0), states)

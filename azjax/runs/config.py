@@ -141,10 +141,9 @@ def make_parts(
 ) -> Parts:
     """Builds the parts of a configuration; the same arguments return the same parts.
 
-    All choices that depend on the hardware are made here: how many games are played together,
-    whether the first simulations of a search are evaluated in one call, and the data types and form
-    of the layers. Tracing the parts makes no further choice, so a program can be lowered for a
-    platform that this machine does not have.
+    All choices that depend on the hardware are made here: how many games are played together, how
+    search trees grow, and the data types and form of the layers. Tracing the parts makes no further
+    choice, so a program can be lowered for a platform that this machine does not have.
 
     Args:
       config: the settings.
@@ -172,10 +171,13 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
     if platform == "cpu" and not selfplay.games_at_once:
         # With few simulations, the trees of this many games can fit in a core's cache.
         selfplay = dataclasses.replace(selfplay, games_at_once=256)
+    search = config.search
+    if platform not in ("cpu", "tpu") and getattr(search, "engine", None) == "azjax":
+        search = dataclasses.replace(search, engine="paths")  # A loop would wait for the host.
     return Parts(
         game=game,
         network=network,
-        search=config.search,
+        search=search,
         selfplay=selfplay,
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),

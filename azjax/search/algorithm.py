@@ -9,7 +9,7 @@ import numpy as np
 
 from azjax.games.base import State, describe
 
-Engine = Literal["azjax", "mctx"]
+Engine = Literal["azjax", "paths", "mctx"]
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
@@ -160,7 +160,8 @@ class Selection(NamedTuple):
     # `Tree`), and `node` is `int32 []`. The action must be one of `legal_actions(tree, node)`, even
     # where values or logits are NaN; in a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
-    below: Callable[[Tree, jax.Array], jax.Array]  # The same for all other nodes.
+    # The same for all other nodes. It may look at this node and at those below it.
+    below: Callable[[Tree, jax.Array], jax.Array]
     # `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
     finish: Callable[[Tree], Any]
     # Additional data for the selection; leaves `[B, ...]`, stored as `tree.extra_data`.

@@ -44,7 +44,8 @@ class Gumbel:
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
     engine: Engine = "azjax"
-    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
+    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
+    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.
 

@@ -33,6 +33,7 @@ from azjax.search.algorithm import (
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked
+from azjax.search.paths import grow
 from azjax.search.simulate import evaluate_states, expand, init, simulate
 from azjax.search.with_mctx import search_by_mctx
 
@@ -66,9 +67,10 @@ def make_search(
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      engine: the loop that grows the trees, unless the algorithm has its own. `azjax` is the loop
-        of this package, and `mctx` is that of `mctx.search`, with the same results. If None, the
-        algorithm's attribute `engine` is used if it has one, otherwise `azjax`.
+      engine: how the trees grow, unless the algorithm has its own loop; the results are the same.
+        `azjax` is the loop of this package, `paths` its form without loops inside a simulation, for
+        accelerators, and `mctx` the loop of `mctx.search`. If None, the algorithm's attribute
+        `engine` is used if it has one, otherwise `azjax`.
     """
     check_algorithm(algorithm)
     select, count = algorithm.select, algorithm.num_simulations
@@ -89,6 +91,8 @@ def make_search(
         selection = select(roots)
         if isinstance(selection, SearchResult):
             return selection
+        if engine == "paths":
+            return selection.finish(grow(roots, selection, count, game.max_plies))
         tree = init(roots, selection, count)
         tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
         return selection.finish(tree)

@@ -46,7 +46,8 @@ class PUCT:
     dirichlet_fraction: Fraction = 0.25
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
     engine: Engine = "azjax"
-    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
+    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
+    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = True  # Ties go to the lowest action.
 

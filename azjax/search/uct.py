@@ -38,7 +38,8 @@ class UCT:
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""
     engine: Engine = "azjax"
-    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
+    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
+    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = False  # It tries new actions in random order.
 

@@ -5,6 +5,9 @@ as in training. The baseline is one program on the first device. On CPUs, its op
 all cores, since all devices share one pool of threads.
 """
 
+import functools
+from typing import get_args
+
 import jax
 import jax.numpy as jnp
 import pgx
@@ -40,7 +43,7 @@ def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> d
 
 
 def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
-    """Times PUCT on both engines from the starting position, with a trivial network."""
+    """Times PUCT on all engines from the starting position, with a trivial network."""
     key, spread = jax.random.key(2), P(training.AXIS)
     states = jax.device_put(init_batch(game, options.games), NamedSharding(mesh, spread))
     keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
@@ -57,7 +60,7 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
         )
         return training.compiled(jax.jit(ours), keys, states)
 
-    own_loop, mctx_loop = compiled("azjax"), compiled("mctx")
+    engines = {engine: compiled(engine) for engine in get_args(Engine)}
     baseline = textbook.make_search(
         _ENV,
         "puct",
@@ -68,12 +71,12 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
     theirs = jax.jit(lambda states: baseline(None, key, states).action)
     seconds = median_seconds(
         options.repeats,
-        azjax=lambda: own_loop(keys, states),
-        mctx=lambda: mctx_loop(keys, states),
+        **{name: functools.partial(search, keys, states) for name, search in engines.items()},
         textbook=lambda: theirs(their_states),
     )
     taken = {side: 1e3 * each for side, each in seconds.items()}
-    what = {"azjax": "search, puct", "mctx": "search, puct on mctx's loop"}
+    what = {"azjax": "search, puct", "paths": "search, puct without loops"}
+    what["mctx"] = "search, puct on mctx's loop"
     return [
         _row(f"{name}: outside the network", "ms", taken[engine], taken["textbook"])
         for engine, name in what.items()

@@ -9,8 +9,10 @@ import jax
 from jax import export
 
 from azjax import training
+from azjax.games.base import init_batch
 from azjax.runs import presets
 from azjax.runs.config import make_parts
+from azjax.search import Gumbel, make_search, uniform_evaluator
 from small import conv
 
 
@@ -28,3 +30,12 @@ def test_an_iteration_is_lowered_for_an_accelerator(monkeypatch):
     exported = export.export(run, platforms=["cuda"])(training.abstract_state(parts, mesh))
     assert (exported.platforms, exported.nr_devices) == (("cuda",), 2)
     assert "stablehlo.convolution" in exported.mlir_module()
+
+
+def test_a_simulation_on_a_gpu_has_no_loop_of_unknown_length(tic_tac_toe):
+    """Loops of known length are `scan` in the traced program; Gumbel noise needs no loop."""
+    states = init_batch(tic_tac_toe, 2)
+    for engine, has_loops in (("azjax", True), ("paths", False)):
+        search = make_search(Gumbel(), tic_tac_toe, uniform_evaluator(tic_tac_toe), engine)
+        traced = jax.make_jaxpr(lambda key, find=search: find(None, key, states, 1.0, True))
+        assert ("while[" in str(traced(jax.random.key(0)))) == has_loops

@@ -1,4 +1,4 @@
-"""More than 1,000 searches by each algorithm, on both engines; UCT in distribution."""
+"""More than 1,000 searches by each algorithm, on all engines; UCT in distribution."""
 
 import importlib
 import math
@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig, make_network
-from azjax.search import ALGORITHMS, UCT, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.search.evaluators import network_evaluator, rollout_evaluator
 from reference import Position, uct
-from tables import BATCH, assert_equal, bench, compare, search_by
+from tables import BATCH, ENGINES, assert_equal, bench, search_by, search_table
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
@@ -29,22 +30,36 @@ def with_network(game):
     return network_evaluator(game, network), network.fold(larger)
 
 
+def assert_engines_agree(search):
+    ours, *others = map(search, ENGINES)
+    for theirs in others:
+        assert_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_both_engines_find_the_same_bit_for_bit(algorithm, solution):
+def test_all_engines_find_the_same_bit_for_bit(algorithm, solution):
     """With a table where some values are NaN."""
     rows = solution.decisions[::4][:1024]
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    config = ALGORITHMS[algorithm](num_simulations=40)
-    assert_equal(*compare(config, "tic_tac_toe", states, 0.5, "some values NaN"))
+    given = ALGORITHMS[algorithm](num_simulations=40), "tic_tac_toe", states, 0.5
+    assert_engines_agree(lambda engine: search_table(engine, *given, "some values NaN"))
 
 
-def test_a_custom_algorithm_with_a_network_runs_on_both_engines():
+def test_a_custom_algorithm_with_a_network_runs_on_all_engines():
     game = games.make("connect_four")
     rule = runpy.run_path(str(EXAMPLES / "search_rule.py"))["GrowingPUCT"](num_simulations=40)
     assert not hasattr(rule, "engine")
     states = jax.tree.map(lambda leaf: leaf[::97][:BATCH], game.positions().states)
     given = rule, game, *with_network(game), states
-    assert_equal(*(search_by(engine, *given) for engine in ("azjax", "mctx")))
+    assert_engines_agree(lambda engine: search_by(engine, *given))
+
+
+def test_all_engines_find_the_same_where_a_player_moves_twice():
+    """In Othello, players pass; these trees reach the end of the game."""
+    game = games.make("othello:4")
+    states = jax.device_get(jax.jit(lambda: init_batch(game, 8))())
+    given = PUCT(num_simulations=150), game, *with_network(game), states
+    assert_engines_agree(lambda engine: search_by(engine, *given))
 
 
 def assert_same_mean(ours, theirs):

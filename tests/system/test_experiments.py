@@ -107,7 +107,7 @@ def test_speeds_are_printed_and_written(tmp_path, monkeypatch, capsys):
         assert row["azjax"] > 0 and (row["textbook"] is None) == (what in alone)
         expected = row["azjax"] / row["textbook"] if row["textbook"] else None
         assert row["azjax / textbook"] == expected
-    searches = {"search, puct", "search, puct on mctx's loop"}
+    searches = {"search, puct", "search, puct without loops", "search, puct on mctx's loop"}
     assert set(rows) - alone == {*searches, "self-play, gumbel"}
     (row,) = found["batch"]
     assert row["microseconds/move"] * row["moves/s"] == pytest.approx(1e6)

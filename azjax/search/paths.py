@@ -1,0 +1,124 @@
+"""A simulation without loops, for GPUs; its trees equal those of `simulate.py` bit for bit.
+
+A loop of unknown length makes a GPU wait for the host after every step, and each step is a dozen
+small kernels. Here, a simulation has no loop. What selection does in a node depends on the
+tree below that node, so it changes only where a simulation passes. Every node keeps the action to
+select and the leaf where selection from there ends, and a simulation renews both on its path.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.search.algorithm import NEVER, NO_PARENT, ROOT, UNVISITED, Roots, Selection, Tree
+from azjax.search.simulate import expand_in_tree, init
+
+
+class Paths(NamedTuple):
+    """`B` trees of `N` nodes, and where selection leads in them; `D` is the longest path's length.
+
+    In `leaf` and `path`, `N` stands for no node.
+    """
+
+    tree: Tree
+    action: jax.Array  # `int32 [B, N]`, what selection chooses in each node.
+    leaf: jax.Array  # `int32 [B, N]`, where selection from here ends; no node in a finished game.
+    path: jax.Array  # `int32 [B, N, D]`, the nodes from the root to this one, then no node.
+    is_mine: jax.Array  # `bool [B, N]`, whether the player to move is the root's.
+
+
+def grow(roots: Roots, selection: Selection, num_simulations: int, max_plies: int) -> Tree:
+    """Returns trees after all simulations, in a game of at most `max_plies` moves."""
+    tree = init(roots, selection, num_simulations)
+    size, num_nodes = tree.node_values.shape
+    none = jnp.full((size, num_nodes), num_nodes, jnp.int32)
+    root = jnp.full(size, ROOT, jnp.int32)
+    action = jax.vmap(selection.at_root)(tree, root)
+    depth = min(num_nodes, max_plies + 1)
+    paths = Paths(
+        tree,
+        action=jnp.zeros_like(none).at[:, ROOT].set(action),
+        leaf=none.at[:, ROOT].set(ROOT),
+        path=jnp.tile(none[..., None], depth).at[:, ROOT, 0].set(ROOT),
+        is_mine=jnp.ones_like(none, bool),
+    )
+    one = functools.partial(simulate, roots, selection)
+    return jax.lax.fori_loop(0, num_simulations, one, paths).tree
+
+
+def simulate(roots: Roots, selection: Selection, i: jax.Array, paths: Paths) -> Paths:
+    """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
+    tree, leaf = paths.tree, paths.leaf[:, ROOT]
+    size, num_nodes = tree.node_values.shape
+    batch = jnp.arange(size)
+    action = paths.action[batch, leaf]
+    states = jax.tree.map(lambda x: x[batch, leaf], tree.embeddings)
+    expansion = expand_in_tree(roots, selection, i, action, states)
+    child = tree.children_index[batch, leaf, action]
+    is_new = child == UNVISITED  # If not, it is a finished game that an earlier simulation reached.
+    child = jnp.where(is_new, i + 1, child)
+
+    # The nodes from the root to the child, `[B, D]`, and the edges between them.
+    above = paths.path[batch, leaf]
+    exists = above < num_nodes
+    is_child = jnp.pad(exists[:, :-1] & ~exists[:, 1:], ((0, 0), (1, 0)))
+    nodes = jnp.where(is_child, child[:, None], above)
+    at = batch[:, None], nodes
+    edges = batch[:, None], above, paths.action[at]
+
+    # Only the last move may end the game, so a value changes nothing but its sign on the way up.
+    value = (expansion.reward + expansion.discount * expansion.value)[:, None]
+    is_mine = paths.is_mine[batch, leaf]
+    values = jnp.where(paths.is_mine[at] == is_mine[:, None], value, -value)
+    count = tree.node_visits[at]
+    visits = count.astype(values.dtype)
+    means = (tree.node_values[at] * visits + values) / (visits + 1.0)
+    means = jnp.where(is_child, expansion.value[:, None], means)
+
+    def add(old: jax.Array, new: jax.Array, empty: Any = 0) -> jax.Array:
+        """Writes what belongs to the new node; `empty` where there is none."""
+        new = jnp.where(is_new.reshape(-1, *[1] * (new.ndim - 1)), new, empty)
+        return jax.lax.dynamic_update_index_in_dim(old, new.astype(old.dtype), i + 1, axis=1)
+
+    edge = batch, leaf, action
+    tree = tree.replace(  # Writes out of bounds are dropped.
+        parents=add(tree.parents, leaf, NO_PARENT),
+        action_from_parent=add(tree.action_from_parent, action, -1),
+        children_prior_logits=add(tree.children_prior_logits, expansion.logits),
+        raw_values=add(tree.raw_values, expansion.value),
+        embeddings=jax.tree.map(add, tree.embeddings, expansion.states),
+        node_values=tree.node_values.at[at].set(means, mode="drop"),
+        node_visits=tree.node_visits.at[at].set(count + 1, mode="drop"),
+        children_index=tree.children_index.at[edge].set(child),
+        children_rewards=tree.children_rewards.at[edge].set(expansion.reward),
+        children_discounts=tree.children_discounts.at[edge].set(expansion.discount),
+        children_values=tree.children_values.at[edges].set(jnp.roll(means, -1, 1), mode="drop"),
+        children_visits=tree.children_visits.at[edges].add(1, mode="drop"),
+    )
+
+    # Renew what selection does on the path.
+    safe = jnp.minimum(nodes, num_nodes - 1)
+    below = jax.vmap(jax.vmap(selection.below, (None, 0)))(tree, safe[:, 1:])
+    at_root = jax.vmap(selection.at_root)(tree, nodes[:, 0])
+    actions = jnp.concatenate([at_root[:, None], below], axis=1)
+    after = tree.children_index[batch[:, None], safe, actions]
+    is_over = is_child & jnp.all(expansion.logits == NEVER, axis=-1)[:, None]
+    following = jnp.pad(nodes[:, 1:], ((0, 0), (0, 1)), constant_values=num_nodes)
+    stays = (after == following) & ~jnp.pad(is_over[:, 1:], ((0, 0), (0, 1)))
+    leaves = paths.leaf[batch[:, None], after]  # Of nodes off the path.
+    leaves = jnp.where((after == UNVISITED) | (leaves == num_nodes), nodes, leaves)
+    # Selection stays on the path up to the first node where it chooses something else.
+    depth = jnp.arange(nodes.shape[1], dtype=jnp.int32)
+    depth = jnp.where(stays, nodes.shape[1] - 1, depth)
+    depth = jax.lax.cummin(depth, axis=1, reverse=True)
+    leaves = jnp.take_along_axis(leaves, depth, axis=1)
+    is_mine = is_mine == (expansion.discount > 0)
+    return Paths(
+        tree,
+        action=paths.action.at[at].set(actions, mode="drop"),
+        leaf=paths.leaf.at[at].set(jnp.where(is_over, num_nodes, leaves), mode="drop"),
+        path=add(paths.path, nodes, num_nodes),
+        is_mine=add(paths.is_mine, is_mine, True),
+    )
