@@ -47,7 +47,6 @@ def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     rows = [
-        ("", "--out"),
         ("--out file/below", "file"),
         ("--out no --seed -1", "--seed is -1: use 0 to"),
     ]

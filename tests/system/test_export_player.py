@@ -19,7 +19,7 @@ from small import make_run
 pytest.importorskip("flatbuffers")
 
 
-@pytest.mark.parametrize("name", ["batch norm", "symmetric mlp", "symmetric"])
+@pytest.mark.parametrize("name", ["dense_BatchNorm", "symmetric", "symmetric_LayerNorm"])
 def test_an_onnx_file_computes_the_network(name, some_states, tmp_path):
     assert_onnx(name, some_states, tmp_path)
 

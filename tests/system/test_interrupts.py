@@ -126,9 +126,9 @@ def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, sa
 def test_a_closed_reader_ends_a_program_silently():
     reader, writer = os.pipe()
     os.close(reader)
-    status, _, err = run("-m", "experiments.train", "--help", stdout=writer)
+    status, _, err = run("-m", "azjax", "play", "--x", "random", "--o", "random", stdout=writer)
     os.close(writer)
-    assert (status, err) == (141, b"")
+    assert (status, err.decode()) == (141, "azjax play: starting…\n")
 
 
 # Names.

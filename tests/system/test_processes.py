@@ -97,9 +97,9 @@ def iterations(run_dir):
 def restore(run_dir):
     """The newest state in one process."""
     parts = make_parts(runs.read_config(run_dir))
-    restored = checkpoint.restore(run_dir, parts, make_mesh(jax.devices()[:2]))
-    assert not restored.skipped
-    return restored.state
+    state, damaged = checkpoint.restore(run_dir, parts, make_mesh(jax.devices()[:2]))
+    assert not damaged
+    return state
 
 
 def arrays(run_dir):

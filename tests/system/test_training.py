@@ -247,4 +247,3 @@ def test_training_is_bit_for_bit_the_same_with_matches(tmp_path):
         assert ours["loss"] == theirs["loss"] and "elo_uct" not in theirs
         assert ours["elo_uct_low"] <= ours["elo_uct"] <= ours["elo_uct_high"]
         assert ours["elo_uct_low"] < ours["elo_uct_high"]
-    assert (tmp_path / "run" / "strength").is_dir()
