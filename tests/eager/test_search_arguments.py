@@ -78,7 +78,11 @@ def wrong_parts(game):
     network = network_evaluator(game, make_network(MLPConfig(hidden=(4,), head_hidden=4), game))
     steps = make_resumable(from_mctx(policy), game, evaluate)
     rows = [
-        (make_search, (PUCT(), game, evaluate, "fast"), "engine is 'fast': use 'azjax' or 'mctx'"),
+        (
+            make_search,
+            (PUCT(), game, evaluate, "fast"),
+            "engine is 'fast': use 'azjax' or 'paths' or 'mctx'",
+        ),
         (from_mctx, (3,), "search.policy is 3, which is not of type Callable"),
         (from_mctx, (policy, 0), "search.num_simulations is 0"),
         (from_mctx, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),
