@@ -35,14 +35,13 @@ from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint, directory, presets
-from azjax.runs.config import Config, Plan, count_devices, is_custom, make_parts
+from azjax.runs.config import IN_PYTHON, Config, Plan, count_devices, is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.report import write_report
 
-_IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
 _SMOKE_PLAN: dict[str, Any] = {"until": "never", "max_iterations": 3}
 
 
@@ -110,8 +109,8 @@ class Run:
                 verification, self.goal, self.config.seed, certificate, show, announce
             )
         if every := plan.strength_every:
-            games = plan.strength_games
-            listed.append(Strength(self.loop.parts, every, games, self.config.seed))
+            number = plan.strength_games
+            listed.append(Strength(self.loop.parts, every, number, self.config.seed))
         loggers = _make_loggers(plan, self.run_dir, self.config)
         listed += [*callbacks, *loggers, Records(self.run_dir / "metrics.jsonl"), *displays]
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
@@ -163,11 +162,17 @@ def train(
     exited; the iteration is finished and saved first.
     """
     check_callbacks(callbacks)
-    if isinstance(what, Game) and what.name.partition(":")[0] in games.available():
-        what = what.name if games.make(what.name) is what else what
+    if "cpu_devices" in plan:
+        raise ValueError(
+            "cpu_devices is an option of `azjax train`: in Python, call "
+            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
+        )
+    if isinstance(what, Game):
+        with contextlib.suppress(ValueError):  # `make` may have no game of this name.
+            what = what.name if games.make(what.name) is what else what
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
-        config, whole = _read_settings(path, what, {"seed": seed} | plan)
+        config, whole = _read_settings(path, what, seed, plan)
     else:
         config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
     game = what if isinstance(what, Game) else None
@@ -220,7 +225,6 @@ def choose_settings(
 
 def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
     """Returns the settings and the plan of a new run; checks that every argument has an effect."""
-    _check_plan(plan)
     for name in plan.keys() & {"preset", "smoke"}:
         if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
             kind = type(what).__name__
@@ -233,9 +237,9 @@ def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple
         if smoke:
             config, base = presets.smoke(what), Plan(**_SMOKE_PLAN)
     elif isinstance(what, Parts):
-        config, base = Config(game=what.game.name, parts=_IN_PYTHON), Plan()
+        config, base = Config(game=what.game.name, parts=IN_PYTHON), Plan()
     elif isinstance(what, Game):
-        name = f"{_IN_PYTHON}:{what.name}"
+        name = f"{IN_PYTHON}:{what.name}"
         config, base = choose_settings(name, what, preset=preset, smoke=smoke)
     elif isinstance(what, str):
         config, base = choose_settings(what, preset=preset, smoke=smoke)
@@ -249,24 +253,15 @@ def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple
     return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
 
-def _check_plan(plan: dict[str, Any]) -> None:
-    if "cpu_devices" in plan:
-        raise ValueError(
-            "cpu_devices is an option of `azjax train`: in Python, call "
-            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
-        )
-
-
 def _read_settings(
-    run_dir: pathlib.Path | None, what: Any, changes: dict[str, Any]
+    run_dir: pathlib.Path | None, what: Any, seed: int | None, changes: dict[str, Any]
 ) -> tuple[Config, Plan]:
     """Returns the settings and the plan of a run to resume; checks that nothing else is given."""
-    _check_plan(changes)
     if run_dir is None:
         raise ValueError("run_dir is None: name the run to resume")
-    for name in ("seed", "preset", "smoke"):
-        if changes.get(name) is not None:
-            raise ValueError(f"a resumed run keeps its settings: leave {name} out")
+    kept = changes.keys() & {"preset", "smoke"}
+    for name in kept | ({"seed"} if seed is not None else set()):
+        raise ValueError(f"a resumed run keeps its settings: leave {name} out")
     config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
@@ -281,8 +276,7 @@ def _read_settings(
                     f"a resumed run keeps its settings, and {name} was {old!r}, not {new!r}: "
                     "start a new run in another run_dir"
                 )
-    given = {name: value for name, value in changes.items() if name != "seed"}
-    return config, from_dict(Plan, dataclasses.asdict(saved) | given)
+    return config, from_dict(Plan, dataclasses.asdict(saved) | changes)
 
 
 @contextlib.contextmanager

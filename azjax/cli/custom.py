@@ -76,7 +76,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
     recorded = _recorded(config)
     for option, saved in recorded.items():
         named = getattr(typed, option)
-        if saved.partition(":")[0] == "python":
+        if saved.partition(":")[0] == configs.IN_PYTHON:
             raise ValueError(
                 f"{run_dir} was trained from Python, with {option} made there: load it in Python, "
                 f"with azjax.load({str(run_dir)!r}, {option}=...)"

@@ -65,7 +65,7 @@ def make(name: str) -> Game:
     try:
         import pgx
         from pgx import go
-    except ImportError as error:  # Of a version that does not fit the installed JAX.
+    except ImportError as error:  # Its version may not fit the installed JAX.
         raise ValueError(f"pgx:{name} cannot import pgx: {error}") from error
     untyped: Any = name
     env: Any = go.Go(size=size) if size else pgx.make(untyped)

@@ -28,6 +28,7 @@ class CustomNetworkConfig:
         check("network", self)
 
 
+IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT | MctxMuZero | MctxGumbel
 
@@ -106,7 +107,7 @@ class Plan:
 def is_custom(game: str) -> bool:
     """Whether a name is that of a custom game, `PLACE:FUNCTION`.
 
-    PLACE is a file, or `python` for a game that was passed to `azjax.train`.
+    PLACE is a file, or `IN_PYTHON`.
     """
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)

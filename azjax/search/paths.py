@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.algorithm import NEVER, NO_PARENT, ROOT, UNVISITED, Roots, Selection, Tree
-from azjax.search.simulate import expand_in_tree, init
+from azjax.search.simulate import expand_in_tree, init, update_mean
 
 
 class Paths(NamedTuple):
     """`B` trees of `N` nodes, and where selection leads in them; `D` is the longest path's length.
 
-    In `leaf` and `path`, `N` stands for no node.
+    In `leaf` and `path`, the number `N` means that there is no node.
     """
 
     tree: Tree
@@ -73,8 +73,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, paths: Paths) -> 
     is_mine = paths.is_mine[batch, leaf]
     values = jnp.where(paths.is_mine[at] == is_mine[:, None], value, -value)
     count = tree.node_visits[at]
-    visits = count.astype(values.dtype)
-    means = (tree.node_values[at] * visits + values) / (visits + 1.0)
+    means = update_mean(tree.node_values[at], count, values)
     means = jnp.where(is_child, expansion.value[:, None], means)
 
     def add(old: jax.Array, new: jax.Array, empty: Any = 0) -> jax.Array:

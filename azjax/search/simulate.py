@@ -175,8 +175,7 @@ def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> 
         value = jnp.where(has_parent, returned, value)
         # Every write depends on the read of the same array, so XLA needs no copy.
         count = tree.node_visits[batch, node]
-        visits = count.astype(value.dtype)
-        mean = (tree.node_values[batch, node] * visits + value) / (visits + 1.0)
+        mean = update_mean(tree.node_values[batch, node], count, value)
         edge = batch, node, action
         tree = tree.replace(
             node_values=tree.node_values.at[batch, node].set(mean, mode="drop"),
@@ -188,3 +187,9 @@ def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> 
         return tree, jnp.where(has_parent, parent, child), child_value, value
 
     return jax.lax.fori_loop(0, depth, step, (tree, leaf, value, value))[0]
+
+
+def update_mean(mean: jax.Array, count: jax.Array, value: jax.Array) -> jax.Array:
+    """Returns the mean after one more value; `count` values are in `mean`."""
+    visits = count.astype(value.dtype)
+    return (mean * visits + value) / (visits + 1.0)

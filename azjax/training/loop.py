@@ -91,10 +91,10 @@ def check_callbacks(callbacks: Sequence[Callback]) -> None:
             raise ValueError(
                 f"callbacks[{index}] is {name}: give an instance of a subclass of Callback"
             )
-        for name in {name for name in dir(callback) if name.startswith("on_")} - {*events}:
-            if meant := did_you_mean(name, events):
+        for method in {name for name in dir(callback) if name.startswith("on_")} - {*events}:
+            if meant := did_you_mean(method, events):
                 kind = type(callback).__name__
-                raise ValueError(f"{kind}.{name} is not an event of the training loop{meant}")
+                raise ValueError(f"{kind}.{method} is not an event of the training loop{meant}")
 
 
 @dataclasses.dataclass

@@ -82,8 +82,14 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
     The message names the setting, its value and a value that works.
     """
-    kinds = {"game": Game, "selfplay": SelfPlayConfig, "targets": Targets, "replay": Replay}
-    for name, kind in (kinds | {"learner": Learner}).items():
+    kinds = {
+        "game": Game,
+        "selfplay": SelfPlayConfig,
+        "targets": Targets,
+        "replay": Replay,
+        "learner": Learner,
+    }
+    for name, kind in kinds.items():
         if not isinstance(part := getattr(parts, name), kind):
             raise ValueError(
                 f"parts.{name} is of type {type(part).__name__}: use a {kind.__name__}"
