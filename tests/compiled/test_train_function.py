@@ -19,7 +19,7 @@ from azjax.cli import custom, play, train, verify
 from azjax.runs import presets
 from azjax.runs.config import Config, Plan, make_parts
 from azjax.training import Parts
-from azjax.training.loop import Callback
+from azjax.training.loop import Callback, check_callbacks
 from refusals import assert_refused, check_program
 from small import make_run
 
@@ -196,7 +196,11 @@ def test_what_has_no_effect_is_refused(tmp_path):
         (call(TINY, seed=3), f"the Config has the seed {TINY.seed}: leave seed=3 out"),
         (call(make_parts(TINY), smoke=True), "smoke changes settings, but Parts has them all: "),
         (call(callbacks=[print]), "callbacks[0] is print: give an instance of a subclass of"),
-        (call(callbacks=[Misspelled()]), "on_iteratoin is not an event", "did you mean on_iter"),
+        (
+            lambda: check_callbacks([Misspelled()]),
+            "on_iteratoin is not an event of",
+            "on_iteration",
+        ),
         (call(cpu_devices=2), "cpu_devices is an option of `azjax train`: in"),
         (call(3), "of type int: give the name of a game, a Game, "),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),
