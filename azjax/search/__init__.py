@@ -28,7 +28,7 @@ from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.uct import UCT
-from azjax.search.with_mctx import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
+from azjax.search.with_mctx import MctxFns, from_mctx, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
@@ -42,8 +42,6 @@ __all__ = [
     "Engine",
     "Gumbel",
     "MctxFns",
-    "MctxGumbel",
-    "MctxMuZero",
     "Roots",
     "Search",
     "SearchResult",

@@ -15,7 +15,6 @@ from azjax.search import (
     PUCT,
     UCT,
     Gumbel,
-    MctxMuZero,
     from_mctx,
     make_resumable,
     make_search,
@@ -63,7 +62,7 @@ def wrong_arguments(game):
 
 def wrong_settings(game):
     for algorithm, name, value in [
-        *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT, MctxMuZero)),
+        *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT)),
         *((PUCT, "engine", "mcts"), (PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
         *((PUCT, "dirichlet_alpha", 0.0), (PUCT, "first_play_urgency", "win")),
         *((Gumbel, "max_considered_actions", 0), (UCT, "exploration", -1.0)),
