@@ -10,6 +10,7 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
+from azjax.drawing import check_folder
 from azjax.players import game_files, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
@@ -34,13 +35,13 @@ class Options:
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
     export_games: pathlib.Path | None = None
-    """Write all games into this file: .jsonl (any game) or .sgf (Go, Othello, Hex)."""
+    """Write all games into this file of JSON lines."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         console.check_plot(self.plot)
         if self.export_games:
-            game_files.check_path(self.export_games)
+            check_folder(self.export_games)
 
 
 def run(options: Options) -> int:
@@ -49,8 +50,6 @@ def run(options: Options) -> int:
     agents = players.make_agents(options.players, game, typed)
     if len(agents) < 2:
         raise ValueError("a match needs two players: name 2 players or more")
-    if options.export_games:
-        game_files.check_path(options.export_games, game)
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings = None
     if options.openings:

@@ -1,17 +1,16 @@
-"""Games as files: they replay by the rules of another implementation, and SGF has its notation."""
+"""Games as files: they replay by the rules of another implementation."""
 
 import json
 
 import jax
 import numpy as np
-import pytest
 
 import azjax
 import guard
 from azjax.cli import arena
 from azjax.games.square import cell_names
 from azjax.players import game_files, random_agent
-from azjax.players.arena import PlayedGames, Results, play_match
+from azjax.players.arena import play_match
 from azjax.players.openings import draw_openings
 from reference import tic_tac_toe as rules
 from refusals import check_program
@@ -51,29 +50,8 @@ def test_games_are_written_with_their_openings(tmp_path):
     assert match.moving_second.wins == (results[12:] == -1).sum()
 
 
-@pytest.mark.parametrize(
-    ("name", "actions", "outcome", "sgf"),
-    [
-        ("hex:3", [2, 2], 1, "(;FF[4]GM[11]CA[UTF-8]SZ[3]PB[a\\]b]PW[c]RE[B+];B[c1];W[a3])"),
-        ("hex_swap:3", [2, 9, 0], -1, "RE[W+];B[c1];W[swap-pieces];B[a1])"),
-        ("othello:4", [1, 0], 0, "(;FF[4]GM[2]CA[UTF-8]SZ[4]PB[a\\]b]PW[c]RE[0];B[ba];W[aa])"),
-    ],
-)
-def test_sgf(name, actions, outcome, sgf, tmp_path):
-    padded = np.array([[*actions, -1, -1]], np.int32)
-    results = Results(np.array([outcome]), np.zeros(1, int), padded)
-    with guard.sharing():
-        played = [PlayedGames(("a]b", "c"), results)]
-        game_files.write_games(tmp_path / "x.sgf", azjax.make(name), played)
-    assert (tmp_path / "x.sgf").read_text().endswith(f"{sgf}\n")
-
-
-def test_wrong_paths_are_refused_before_the_games(tmp_path, monkeypatch, capfd):
+def test_a_wrong_path_is_refused_before_the_games(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(arena, "round_robin", None)
-    rows = [
-        ("x.pgn", "x.pgn is not a file of games: use a name that ends in .jsonl or .sgf"),
-        ("x.sgf", "tic_tac_toe has no SGF format here, only Go, Othello and Hex have one"),
-    ]
-    rows = [(f"random minimax:1 --export-games {path}", said) for path, said in rows]
+    rows = [("random minimax:1 --export-games x/y.jsonl", "there is no folder x for x/y.jsonl")]
     check_program(arena.main, rows, capfd)
