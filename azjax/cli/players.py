@@ -19,7 +19,6 @@ from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
-    alpha_beta_agent,
     anytime_agent,
     minimax_agent,
     network_agent,
@@ -158,8 +157,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
                     f"{spec} cannot look to the end of {game.name}: give the moves to look ahead, "
                     f"such as {spec}:4"
                 )
-            make = minimax_agent if parsed.name == "minimax" else alpha_beta_agent
-            return make(game, parsed.number)
+            return minimax_agent(game, parsed.number, prune=parsed.name == "alphabeta")
     typed = dataclasses.replace(typed, game=typed.game or game.name)
     run_dir = _run_of(parsed, typed)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)

@@ -11,12 +11,11 @@ from azjax.players.agent import (
     random_agent,
     search_agent,
 )
-from azjax.players.negamax import alpha_beta_agent, minimax_agent
+from azjax.players.negamax import minimax_agent
 
 __all__ = [
     "Agent",
     "Decision",
-    "alpha_beta_agent",
     "anytime_agent",
     "as_agent",
     "decide",

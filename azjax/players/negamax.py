@@ -53,7 +53,9 @@ def minimax_agent(
       evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
         evaluator is; a plain function counts as random.
       params: the parameters of the evaluator.
-      prune: see `alpha_beta_agent`.
+      prune: whether to skip positions as in alpha-beta. With a deterministic evaluator, the value
+        and the action stay the same. The values of other actions are only upper bounds, so the
+        chosen action has all of the weight.
     """
     if depth is not None and depth < 1:
         raise ValueError(f"the search depth is {depth}: use 1 or more")
@@ -80,17 +82,6 @@ def minimax_agent(
 
     label = name if depth is None else f"{name}({depth})"
     return Agent(label, act, params, deterministic=is_deterministic(evaluate))
-
-
-def alpha_beta_agent(
-    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
-) -> Agent:
-    """Makes a player like `minimax_agent` that does not visit every position.
-
-    If the evaluator is deterministic, it returns the same value and action. The values of actions
-    other than the chosen one are only upper bounds, so the chosen action has all of the weight.
-    """
-    return minimax_agent(game, depth, evaluate, params, prune=True)
 
 
 def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:

@@ -15,7 +15,7 @@ from azjax.games import solver
 from azjax.games.base import Game, check_batch
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
-from azjax.players import Agent, Decision, alpha_beta_agent, decide, minimax_agent, random_agent
+from azjax.players import Agent, Decision, decide, minimax_agent, random_agent
 from azjax.players.arena import play_games
 from azjax.search import UCT, SearchResult, make_resumable
 from azjax.search.evaluators import rollout_evaluator
@@ -102,8 +102,7 @@ def player(name: str) -> Agent:
         return classic(int(name[5:-1]))
     if name == "random":
         return random_agent(game)
-    agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
-    return tabulated(game, solver.solve(game), agent)
+    return tabulated(game, solver.solve(game), minimax_agent(game, prune=name == "alpha-beta"))
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:

@@ -9,7 +9,6 @@ import pytest
 
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
-    alpha_beta_agent,
     anytime_agent,
     minimax_agent,
     network_agent,
@@ -52,7 +51,7 @@ def make_agent(kind, name):
         "network": lambda: network_agent(game, evaluate, table),
         "uct": lambda: search_agent(game, UCT(num_simulations=8), rollout_evaluator(game)),
         "minimax": lambda: minimax_agent(game, 3, evaluate, table),
-        "alpha_beta": lambda: alpha_beta_agent(game, 3, evaluate, table),
+        "alpha_beta": lambda: minimax_agent(game, 3, evaluate, table, prune=True),
     }[kind]()
 
 
@@ -70,7 +69,7 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
         for agent in (
             network_agent(tic_tac_toe, evaluate, None),
             search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
-            alpha_beta_agent(tic_tac_toe, 1, evaluate),
+            minimax_agent(tic_tac_toe, 1, evaluate),
         ):
             assert agent.deterministic == (evaluate is known)
 
@@ -82,7 +81,7 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
 
     states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
     agents = [network_agent(tic_tac_toe, evaluate, None)]
-    agents += [make(tic_tac_toe, 1, evaluate, None) for make in (minimax_agent, alpha_beta_agent)]
+    agents += [minimax_agent(tic_tac_toe, 1, evaluate, prune=prune) for prune in (False, True)]
 
     @jax.jit
     def act(value):

@@ -76,10 +76,10 @@ def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_pat
 
 def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_path, monkeypatch):
     made = []
-    for name in ("search_agent", "minimax_agent", "alpha_beta_agent", "anytime_agent"):
+    for name in ("search_agent", "minimax_agent", "anytime_agent"):
 
-        def make(game, *settings, name=name):
-            made.append((name, *settings))
+        def make(game, *settings, name=name, **prune):
+            made.append((name, *settings, *prune.values()))
             return random_agent(game)
 
         monkeypatch.setattr(players, name, make)
@@ -93,9 +93,9 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
     ]:
         make_agent(spec, tic_tac_toe, custom.Typed(folder))
         assert made.pop()[:2] == ("search_agent", search)
-    for spec, name in (("minimax:3", "minimax_agent"), ("alphabeta:3", "alpha_beta_agent")):
+    for spec, prune in (("minimax:3", False), ("alphabeta:3", True)):
         make_agent(spec, tic_tac_toe)
-        assert made.pop()[:2] == (name, 3)
+        assert made.pop() == ("minimax_agent", 3, prune)
     for spec, seconds, number in [("uct:0.5s", 0.5, 10_000), ("puct:0.001s", 0.001, 256)]:
         make_agent(spec, tic_tac_toe, custom.Typed(run))
         _, search, _, _, limit, _ = made.pop()

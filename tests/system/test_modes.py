@@ -98,7 +98,7 @@ def use_players(player, folder):
         players.network_agent(GAME, evaluate, None),
         players.search_agent(GAME, PUCT(num_simulations=2), evaluate),
         players.minimax_agent(GAME, 2),
-        players.alpha_beta_agent(GAME, 2),
+        players.minimax_agent(GAME, 2, prune=True),
         azjax.load("tic_tac_toe").agent,
     ]
     states, key = init_batch(GAME, 2), jax.random.key(0)

@@ -5,7 +5,7 @@ import itertools
 import jax
 import numpy as np
 
-from azjax.players import alpha_beta_agent, minimax_agent, perfect_agent, random_agent
+from azjax.players import minimax_agent, perfect_agent, random_agent
 from azjax.players.arena import play_games
 from contract import ask, rows_of
 from tables import bench
@@ -28,7 +28,7 @@ def test_full_searches_equal_the_solver(solution):
     """From the empty board and from every eighth position."""
     game, rows = bench("tic_tac_toe").game, solution.decisions[::8]
     plain, pruned = (
-        ask_everywhere(make(game), solution, rows) for make in (minimax_agent, alpha_beta_agent)
+        ask_everywhere(minimax_agent(game, prune=prune), solution, rows) for prune in (False, True)
     )
     optimal, legal = solution.optimal[rows], solution.legal[rows]
     outcomes = np.where(legal, solution.action_values[rows], 0)
