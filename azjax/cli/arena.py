@@ -12,8 +12,15 @@ from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.drawing import check_folder
 from azjax.players import game_files, statistics
-from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
-from azjax.players.openings import MOST_OPENINGS, draw_openings
+from azjax.players.arena import (
+    MOST_OPENINGS,
+    Match,
+    PlayedGames,
+    Tally,
+    draw_openings,
+    rate,
+    round_robin,
+)
 from azjax.viz.chart import interval_chart, standalone
 
 

@@ -14,12 +14,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, check_batch, init_batch, play, where
+from azjax.games.base import Game, State, check_batch, init_batch, play, random_action, where
+from azjax.games.rows import distinct, pack
 from azjax.players import Agent, as_agent
 from azjax.players.statistics import Ratings, fit
 
+MOST_OPENINGS = 100_000
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 Record = Callable[["PlayedGames"], None]
+
+
+class Openings(NamedTuple):
+    """`K` different positions and the moves that lead to them."""
+
+    states: State  # The positions; every leaf is `[K, ...]`.
+    actions: np.ndarray  # `int32 [K, T]`, the moves from the starting position.
 
 
 class Results(NamedTuple):
@@ -61,6 +70,37 @@ class Match(NamedTuple):
     moving_second: Tally  # Games in which the second-named player made the first move.
     # Whether both players are deterministic; more games would then only repeat these.
     deterministic: bool
+
+
+def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Openings:
+    """Draws `count` different unfinished positions, each after `plies` random moves.
+
+    Returns:
+      The openings; fewer than `count` if no more were found.
+    """
+    if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
+        raise ValueError(
+            f"{count} openings of {plies} moves are not possible: use 1 to {MOST_OPENINGS} "
+            f"openings of 0 to {game.max_plies - 1} moves"
+        )
+
+    def draw(key):
+        def move(state, key):
+            action = random_action(game, key, state)
+            return game.step(state, action)[0], action
+
+        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))
+
+    keys = jax.random.split(key, max(64 * count, 4096))
+    states, actions = jax.device_get(jax.jit(jax.vmap(draw))(keys))
+    over = np.asarray(jax.vmap(game.is_over)(states))
+    different = distinct(pack(states))[0]
+    chosen = different[~over[different]][:count]
+    if not len(chosen):
+        raise ValueError(
+            f"all random games of {game.name} were over after {plies} moves: use fewer"
+        )
+    return Openings(jax.tree.map(lambda leaf: leaf[chosen], states), actions[chosen])
 
 
 def play_match(

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from azjax.games.base import State
 from azjax.players import Agent, search_agent
-from azjax.players.arena import play_match
-from azjax.players.openings import draw_openings
+from azjax.players.arena import draw_openings, play_match
 from azjax.players.statistics import Interval, elo_difference
 from azjax.search import UCT, Algorithm
 from azjax.search.evaluators import rollout_evaluator

@@ -1,7 +1,10 @@
-"""Matches against replays in plain Python, exact probabilities, and scripted players."""
+"""Matches against replays in plain Python, their files, and the program `azjax arena`."""
 
 import functools
 import itertools
+import json
+import re
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +12,24 @@ import numpy as np
 import pytest
 
 import guard
+from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, arena, random_agent
-from azjax.players.arena import play_games, play_match, round_robin
-from azjax.players.openings import draw_openings
+from azjax.games.square import cell_names
+from azjax.players import Agent, Decision, game_files, random_agent
+from azjax.players.arena import (
+    Match,
+    Tally,
+    draw_openings,
+    play_games,
+    play_match,
+    rate,
+    round_robin,
+)
 from reference import misere_pile as misere_pile_rules
-from refusals import assert_refused
+from reference import tic_tac_toe as ttt_rules
+from refusals import assert_refused, check_program
 from tables import bench
+from trained import compiling_once
 
 KEY = jax.random.key(0)
 GAME = bench("tic_tac_toe").game
@@ -103,8 +117,8 @@ def test_random_openings():
 
 def test_ratings_of_a_match_count_both_seats():
     """Without an advantage of moving first, which one with swapped results would have."""
-    won = arena.Tally(20, 5, 3, 28)
-    rated = arena.rate([arena.Match("a", "b", won, won, False)])
+    won = Tally(20, 5, 3, 28)
+    rated = rate([Match("a", "b", won, won, False)])
     assert rated.names == ("a", "b") and rated.ratings[0] > 100
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
@@ -125,3 +139,99 @@ def test_refusals():
         ),
         (lambda: draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
     )
+
+
+# Files of games.
+
+
+def replay_file(game):
+    """Plays the actions of an exported game; returns the outcome for player 0."""
+    position, outcome = ttt_rules.start(), 0
+    for action in game["actions"]:
+        assert not position.over and action in ttt_rules.legal(position)
+        player = position.player
+        position, reward = ttt_rules.play(position, action)
+        outcome += reward if player == 0 else -reward
+    assert position.over
+    return outcome
+
+
+def test_games_are_written_with_their_openings(tmp_path):
+    """Of both assignments of the players to seats; outcomes are those of player 0."""
+    path, played, other = tmp_path / "games.jsonl", [], UNIFORM._replace(name="other")
+    openings = draw_openings(GAME, jax.random.key(1), 3, 2)
+    options = {"openings": openings.states, "record": played.append}
+    match = play_match(GAME, UNIFORM, other, 24, KEY, **options)
+    game_files.write_games(path, GAME, played, openings.actions)
+    games = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(games) == 24 and len({tuple(one["actions"][:2]) for one in games}) == 3
+    for one in games:
+        assert replay_file(one) == one["result"]
+        assert (one["game"], one["opening_plies"]) == ("tic_tac_toe", 2)
+        assert one["moves"] == [cell_names(3, 3)[action] for action in one["actions"]]
+    sides = [one["players"] for one in games[::12]]
+    assert sides == [["random", "other"], ["other", "random"]]
+    results = np.array([one["result"] for one in games])
+    assert match.moving_first.wins == (results[:12] == 1).sum()
+    assert match.moving_second.wins == (results[12:] == -1).sum()
+
+
+def test_a_wrong_path_is_refused_before_the_games(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(program, "round_robin", None)
+    rows = [("random minimax:1 --export-games x/y.jsonl", "there is no folder x for x/y.jsonl")]
+    check_program(program.main, rows, capfd)
+
+
+# The program `azjax arena`.
+
+MATCHES = [
+    Match("a", "best", Tally(10, 20, 70, 9), Tally(0, 20, 80, 7), False),
+    Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
+    Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
+]
+
+
+def test_matches_and_ratings_are_printed(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    program._show_matches(MATCHES)
+    program._show_ratings(rate(MATCHES))
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert lines[0].split() == [
+        *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]
+    ]
+    rows = [line.split() for line in lines if line[:2].strip() and "[" in line or " worst " in line]
+    assert rows[1][:7] == ["a", "best", "first", "10", "20", "70", "0.200"]
+    assert rows[2][:7] == ["a", "best", "second", "0", "20", "80", "0.100"]
+    # Without randomness there is no interval.
+    assert rows[3] == ["a", "worst", "first", "1", "0", "1", "0.500", "2"]
+    assert rows[5][:7] == ["best", "worst", "first", "1,200", "0", "0", "1.000"]
+    (said,) = [line for line in lines if "further games would be identical: a – worst." in line]
+    best = re.findall(r"^ *(\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", "\n".join(lines), re.M)
+    assert [row[0] for row in best] == ["best", "a", "worst"]
+    assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
+    assert max(len(line) for line in lines if line is not said) <= 80
+
+
+def test_a_match_is_played_printed_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # The game would be that of the newest run.
+    keys, play = [], program.round_robin
+    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or play(*a))
+    line = "random perfect --games 20 --openings 100 --opening-plies 1 --plot ratings.svg"
+    with compiling_once():
+        assert program.main(line.split()) == 0
+    out, err = capsys.readouterr()
+    assert err == "there are only 9 such openings: all are played\n"
+    rows = [line.split() for line in out.splitlines() if re.search(r"(first|second) ", line)]
+    for number in (0, 1):
+        assert rows[number][:2] == ["random", "perfect"]
+        assert sum(map(int, rows[number][3:6])) == 18 and int(rows[number][3]) == 0  # 9 or 18 each.
+    names = ["perfect", "random"]  # Best first.
+    texts = [element.text for element in ElementTree.parse("ratings.svg").iter() if element.text]
+    assert [text for text in texts if text in names] == names
+    # The seed determines the games.
+    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or MATCHES)
+    for seed in (0, 3):
+        assert program.main(["random", "perfect", "--seed", str(seed)]) == 0
+    assert keys[0] == keys[1] != keys[2]
