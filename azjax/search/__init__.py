@@ -11,12 +11,10 @@ from azjax.search.algorithm import (
     NEVER,
     ROOT,
     Algorithm,
-    Engine,
     Roots,
     SearchResult,
     Selection,
     Tree,
-    check_algorithm,
     draw_by_visits,
     legal_actions,
     make_result,
@@ -25,10 +23,10 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.gumbel import Gumbel
-from azjax.search.make import Search, make_resumable, make_search
+from azjax.search.make import make_resumable, make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.uct import UCT
-from azjax.search.with_mctx import MctxFns, from_mctx, mctx_fns
+from azjax.search.with_mctx import from_mctx, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
@@ -39,15 +37,11 @@ __all__ = [
     "ROOT",
     "UCT",
     "Algorithm",
-    "Engine",
     "Gumbel",
-    "MctxFns",
     "Roots",
-    "Search",
     "SearchResult",
     "Selection",
     "Tree",
-    "check_algorithm",
     "draw_by_visits",
     "from_mctx",
     "legal_actions",

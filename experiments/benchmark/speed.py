@@ -17,7 +17,8 @@ from jax.sharding import PartitionSpec as P
 from azjax import training
 from azjax.games.base import Game, init_batch
 from azjax.runs.config import make_parts
-from azjax.search import PUCT, Engine, make_search
+from azjax.search import PUCT, make_search
+from azjax.search.algorithm import Engine
 from azjax.search.evaluators import uniform_evaluator
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import run_config, step

@@ -170,7 +170,7 @@ def test_parts_that_do_not_fit_together():
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
         (lambda: make(Incomplete()), "the search, of type Incomplete, has no is_deterministic: "),
-        (lambda: make("puct"), "the search, of type str, has no algorithm: give it algorithm"),
+        (lambda: make("puct"), "the search, of type str, has no algorithm: give it the"),
         (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
         *((call, "returns (float32[2, 7], float32[2]): make") for call in evaluators(too_wide)),
     ]
