@@ -3,7 +3,6 @@
 from azjax.players.agent import (
     Agent,
     Decision,
-    anytime_agent,
     as_agent,
     decide,
     network_agent,
@@ -16,7 +15,6 @@ from azjax.players.negamax import minimax_agent
 __all__ = [
     "Agent",
     "Decision",
-    "anytime_agent",
     "as_agent",
     "decide",
     "minimax_agent",

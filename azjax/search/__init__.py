@@ -23,7 +23,7 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.gumbel import Gumbel
-from azjax.search.make import make_resumable, make_search
+from azjax.search.make import make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.uct import UCT
 from azjax.search.with_mctx import from_mctx, mctx_fns
@@ -45,7 +45,6 @@ __all__ = [
     "draw_by_visits",
     "from_mctx",
     "legal_actions",
-    "make_resumable",
     "make_result",
     "make_search",
     "mctx_fns",

@@ -58,9 +58,8 @@ class Algorithm(Protocol):
         """Returns the functions that select actions in the trees of a batch of positions.
 
         An algorithm with a loop of its own, such as a policy of mctx, searches here, with
-        `roots.expand`, and returns the result. It is traced: once by a search, and in every step
-        by a search in steps (see `make_resumable`). A rule without noise or extra data needs four
-        fields:
+        `roots.expand` or the functions of `search.simulate`, and returns the result. A rule without
+        noise or extra data needs four fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
@@ -108,9 +107,6 @@ class Roots(NamedTuple):
     temperature: jax.Array  # `float32 [B]`, for drawing the action; 0 means the best action.
     # Whether to explore, as self-play does; False, or `bool [B]`.
     add_noise: Literal[False] | jax.Array
-    # The planned number of simulations, an estimate if the search has a time limit; an int, or
-    # `int32 []` while tracing.
-    budget: int | jax.Array
     keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
