@@ -5,12 +5,12 @@ from azjax.players.agent import (
     Decision,
     as_agent,
     decide,
+    minimax_agent,
     network_agent,
     perfect_agent,
     random_agent,
     search_agent,
 )
-from azjax.players.negamax import minimax_agent
 
 __all__ = [
     "Agent",
