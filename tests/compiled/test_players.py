@@ -18,7 +18,7 @@ from azjax.players import (
 from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from contract import ROWS, ask, assert_contract, some_states
-from reference import Position, misere_pile, negamax, tic_tac_toe
+from reference import Position, minimax, misere_pile, tic_tac_toe
 from refusals import assert_refused
 from tables import bench
 
@@ -105,7 +105,7 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
         boards, players, _ = (np.asarray(leaf[:-1]).tolist() for leaf in states)
         for row, (board, player) in enumerate(zip(boards, players, strict=True)):
             position = Position(tuple(board), player, False)
-            expected = negamax.search(rules, evaluate, position, 3, kind == "alpha_beta")
+            expected = minimax.search(rules, evaluate, position, 3, kind == "alpha_beta")
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
             assert decision.value[row] == expected.value
