@@ -12,14 +12,5 @@ from azjax.players.agent import (
     search_agent,
 )
 
-__all__ = [
-    "Agent",
-    "Decision",
-    "as_agent",
-    "decide",
-    "minimax_agent",
-    "network_agent",
-    "perfect_agent",
-    "random_agent",
-    "search_agent",
-]
+__all__ = ["Agent", "Decision", "as_agent", "decide", "minimax_agent", "network_agent"]
+__all__ += ["perfect_agent", "random_agent", "search_agent"]

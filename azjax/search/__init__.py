@@ -30,28 +30,7 @@ from azjax.search.with_mctx import from_mctx, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
-__all__ = [
-    "ALGORITHMS",
-    "NEVER",
-    "PUCT",
-    "ROOT",
-    "UCT",
-    "Algorithm",
-    "Gumbel",
-    "Roots",
-    "SearchResult",
-    "Selection",
-    "Tree",
-    "draw_by_visits",
-    "from_mctx",
-    "legal_actions",
-    "make_result",
-    "make_search",
-    "mctx_fns",
-    "network_evaluator",
-    "rollout_evaluator",
-    "split_each",
-    "uniform_evaluator",
-    "visit_shares",
-    "with_dirichlet",
-]
+__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Gumbel", "Roots"]
+__all__ += ["SearchResult", "Selection", "Tree", "draw_by_visits", "from_mctx", "legal_actions"]
+__all__ += ["make_result", "make_search", "mctx_fns", "network_evaluator", "rollout_evaluator"]
+__all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]
