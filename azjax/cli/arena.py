@@ -10,12 +10,10 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
-from azjax.drawing import check_folder
-from azjax.players import game_files, statistics
+from azjax.players import statistics
 from azjax.players.arena import (
     MOST_OPENINGS,
     Match,
-    PlayedGames,
     Tally,
     draw_openings,
     rate,
@@ -41,14 +39,10 @@ class Options:
     """Seed of all randomness."""
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
-    export_games: pathlib.Path | None = None
-    """Write all games into this file of JSON lines."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         console.check_plot(self.plot)
-        if self.export_games:
-            check_folder(self.export_games)
 
 
 def run(options: Options) -> int:
@@ -63,21 +57,17 @@ def run(options: Options) -> int:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
         if len(openings.actions) < options.openings:
             console.note(f"there are only {len(openings.actions)} such openings: all are played")
-    played: list[PlayedGames] = []
-    record = played.append if options.export_games else None
     with console.progress() as progress:
         total = len(agents) * (len(agents) - 1) // 2 * options.games
         advance = functools.partial(progress.advance, progress.add_task("games", total=total))
         starts = openings and openings.states
-        matches = round_robin(game, agents, options.games, key_games, starts, advance, record)
+        matches = round_robin(game, agents, options.games, key_games, starts, advance)
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
     if options.plot:
         intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
         standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
-    if options.export_games:
-        game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
 
 

@@ -21,7 +21,6 @@ from azjax.players.statistics import Ratings, fit
 
 MOST_OPENINGS = 100_000
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
-Record = Callable[["PlayedGames"], None]
 
 
 class Openings(NamedTuple):
@@ -38,13 +37,6 @@ class Results(NamedTuple):
     openings: np.ndarray  # `int [N]`, the number of the opening.
     # `int32 [N, T]`, the moves after the opening, padded with -1; `T` is the game's `max_plies`.
     actions: np.ndarray
-
-
-class PlayedGames(NamedTuple):
-    """The games of a match with one assignment of the players to seats."""
-
-    players: tuple[str, str]  # The names of player 0 and player 1.
-    results: Results  # The games; `outcomes` are those of player 0.
 
 
 class Tally(NamedTuple):
@@ -111,7 +103,6 @@ def play_match(
     key: jax.Array,
     openings: State | None = None,
     progress: Progress | None = None,
-    record: Record | None = None,
 ) -> Match:
     """Plays half of the games from each seat.
 
@@ -125,7 +116,6 @@ def play_match(
       key: for all randomness of the match.
       openings: positions to start from, `[K, ...]`; the starting position if None.
       progress: called with the number of games finished since the last call.
-      record: called twice, with the games of each assignment of the players to seats.
     """
     first, second = as_agent(first), as_agent(second)
     count = 1 if openings is None else check_batch(game, openings)
@@ -137,10 +127,6 @@ def play_match(
         key_seat = jax.random.fold_in(key, seat)
         players = game, first, second
         games = play_games(*players, per_seat, key_seat, seat, openings, progress=progress)
-        if record:
-            of_first = games._replace(outcomes=-games.outcomes) if seat else games
-            names = (second.name, first.name) if seat else (first.name, second.name)
-            record(PlayedGames(names, of_first))
         wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
         different = np.unique(np.column_stack([games.openings, games.actions]), axis=0)
         return Tally(wins, draws, losses, len(different))
@@ -167,7 +153,6 @@ def round_robin(
     key: jax.Array,
     openings: State | None = None,
     progress: Progress | None = None,
-    record: Record | None = None,
 ) -> list[Match]:
     """Plays a match between each pair of players; see `play_match` for the arguments."""
     agents = [as_agent(agent) for agent in agents]
@@ -179,7 +164,7 @@ def round_robin(
         raise ValueError(f"two players are called {twice[0]}: give them different names")
     pairs = list(itertools.combinations(agents, 2))
     return [
-        play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings, progress, record)
+        play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings, progress)
         for i, pair in enumerate(pairs)
     ]
 

@@ -1,8 +1,7 @@
-"""Matches against replays in plain Python, their files, and the program `azjax arena`."""
+"""Matches against replays in plain Python, and the program `azjax arena`."""
 
 import functools
 import itertools
-import json
 import re
 from xml.etree import ElementTree
 
@@ -14,8 +13,7 @@ import pytest
 import guard
 from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.games.square import cell_names
-from azjax.players import Agent, Decision, game_files, random_agent
+from azjax.players import Agent, Decision, random_agent
 from azjax.players.arena import (
     Match,
     Tally,
@@ -26,8 +24,7 @@ from azjax.players.arena import (
     round_robin,
 )
 from reference import misere_pile as misere_pile_rules
-from reference import tic_tac_toe as ttt_rules
-from refusals import assert_refused, check_program
+from refusals import assert_refused
 from tables import bench
 from trained import compiling_once
 
@@ -54,13 +51,10 @@ def test_the_key_determines_the_games_of_every_batch_and_seat():
     assert not same(played[0], other)
     for batch, other in itertools.combinations(np.split(played[0].actions, 4), 2):
         assert len({*map(bytes, batch)} & {*map(bytes, other)}) <= 1
-    record = []
     stones = ttt.from_board([1, -1, 1, -1, 1, -1, 0, 0, 0])
     few = jax.tree.map(lambda leaf: np.stack([leaf] * 2), stones)  # Two moves end most games.
     tally = play_match(GAME, UNIFORM, UNIFORM, 64, KEY, few).moving_first
     assert tally.games == 32 and 4 < tally.distinct <= 8  # Four from each of the openings.
-    play_match(GAME, UNIFORM, UNIFORM, 16, KEY, record=record.append)
-    assert not same(record[0].results[:1], record[1].results[:1])  # Outcomes of player 0.
 
 
 def scripted(game):
@@ -139,48 +133,6 @@ def test_refusals():
         ),
         (lambda: draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
     )
-
-
-# Files of games.
-
-
-def replay_file(game):
-    """Plays the actions of an exported game; returns the outcome for player 0."""
-    position, outcome = ttt_rules.start(), 0
-    for action in game["actions"]:
-        assert not position.over and action in ttt_rules.legal(position)
-        player = position.player
-        position, reward = ttt_rules.play(position, action)
-        outcome += reward if player == 0 else -reward
-    assert position.over
-    return outcome
-
-
-def test_games_are_written_with_their_openings(tmp_path):
-    """Of both assignments of the players to seats; outcomes are those of player 0."""
-    path, played, other = tmp_path / "games.jsonl", [], UNIFORM._replace(name="other")
-    openings = draw_openings(GAME, jax.random.key(1), 3, 2)
-    options = {"openings": openings.states, "record": played.append}
-    match = play_match(GAME, UNIFORM, other, 24, KEY, **options)
-    game_files.write_games(path, GAME, played, openings.actions)
-    games = [json.loads(line) for line in path.read_text().splitlines()]
-    assert len(games) == 24 and len({tuple(one["actions"][:2]) for one in games}) == 3
-    for one in games:
-        assert replay_file(one) == one["result"]
-        assert (one["game"], one["opening_plies"]) == ("tic_tac_toe", 2)
-        assert one["moves"] == [cell_names(3, 3)[action] for action in one["actions"]]
-    sides = [one["players"] for one in games[::12]]
-    assert sides == [["random", "other"], ["other", "random"]]
-    results = np.array([one["result"] for one in games])
-    assert match.moving_first.wins == (results[:12] == 1).sum()
-    assert match.moving_second.wins == (results[12:] == -1).sum()
-
-
-def test_a_wrong_path_is_refused_before_the_games(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(program, "round_robin", None)
-    rows = [("random minimax:1 --export-games x/y.jsonl", "there is no folder x for x/y.jsonl")]
-    check_program(program.main, rows, capfd)
 
 
 # The program `azjax arena`.
