@@ -15,7 +15,6 @@ from azjax.training.step import (
     iteration,
     make_iteration,
     make_mesh,
-    make_play,
     make_state,
     one_copy,
 )
@@ -24,5 +23,5 @@ from azjax.training.targets import TargetConfig, make_targets
 __all__ = ["AXIS", "LearnerConfig", "Metrics", "Parts", "ReplayConfig"]
 __all__ += ["SelfPlayConfig", "TargetConfig", "TrainState", "abstract_state", "check_parts"]
 __all__ += ["compiled", "compiler_options", "example", "init", "iteration", "make_iteration"]
-__all__ += ["make_learner", "make_mesh", "make_play", "make_replay", "make_state"]
+__all__ += ["make_learner", "make_mesh", "make_replay", "make_state"]
 __all__ += ["make_targets", "one_copy"]
