@@ -33,7 +33,7 @@ from azjax.search.algorithm import (
 from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.paths import grow
 from azjax.search.simulate import evaluate_states, expand, init, simulate
-from azjax.search.with_mctx import search_by_mctx
+from azjax.search.with_mctx import grow_by_mctx
 
 Search = Callable[..., SearchResult]
 
@@ -71,13 +71,11 @@ def make_search(
         `engine` is used if it has one, otherwise `azjax`.
     """
     check_algorithm(algorithm)
-    select, count = algorithm.select, algorithm.num_simulations
+    count = algorithm.num_simulations
     engine = getattr(algorithm, "engine", "azjax") if engine is None else engine
     if engine not in get_args(Engine):
         known = " or ".join(map(repr, get_args(Engine)))
         raise ValueError(f"the search's engine is {engine!r}: use {known}")
-    if engine == "mctx":
-        select = functools.partial(search_by_mctx, algorithm)
     evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
@@ -86,13 +84,16 @@ def make_search(
         roots = _evaluate_roots(
             game, evaluate, params, keys, states, temperature=temperature, noise=add_noise
         )
-        selection = select(roots)
+        selection = algorithm.select(roots)
         if isinstance(selection, SearchResult):
             return selection
-        if engine == "paths":
-            return selection.finish(grow(roots, selection, count, game.max_plies))
-        tree = init(roots, selection, count)
-        tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
+        if engine == "mctx":
+            tree = grow_by_mctx(roots, selection, count)
+        elif engine == "paths":
+            tree = grow(roots, selection, count, game.max_plies)
+        else:
+            tree = init(roots, selection, count)
+            tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
         return selection.finish(tree)
 
     return search

@@ -3,7 +3,7 @@
 """mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
 
 `from_mctx` makes an algorithm from a policy of mctx. `mctx_fns` makes the arguments of a policy and
-of `mctx.search`. `search_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
+of `mctx.search`. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
 `simulate`.
 """
 
@@ -21,10 +21,10 @@ from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import (
     NEVER,
     ROOT,
-    Algorithm,
     Expansion,
     Roots,
     SearchResult,
+    Selection,
     Tree,
     make_result,
     mask_logits,
@@ -189,16 +189,13 @@ class MctxPolicy:
 from_mctx = MctxPolicy
 
 
-def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
-    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
+def grow_by_mctx(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Returns trees that the loop of `mctx.search` grew; they equal those of `simulate`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
     `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
     removed after its simulation.
     """
-    selection = algorithm.select(roots)
-    if isinstance(selection, SearchResult):
-        return selection
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
@@ -228,12 +225,12 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
         interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
-        num_simulations=algorithm.num_simulations,
+        num_simulations=num_simulations,
         invalid_actions=~roots.legal,
         extra_data=selection.extra,
         loop_fn=loop,
     )
-    return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
+    return tree.replace(embeddings=tree.embeddings[0])
 
 
 def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
