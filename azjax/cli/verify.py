@@ -7,6 +7,7 @@ import pathlib
 from typing import Annotated, Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax import _interrupts as interrupts
@@ -336,7 +337,7 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
         state, names = player.game.init(), []
         for action in last.lost:
             names.append(name_actions(player.game, state)[action])
-            state, _ = player.game.step(state, action)
+            state, _ = player.game.step(state, jnp.int32(action))
         print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
     elif not proof.is_proof:
         print("NOT PROVED: no explored game is lost, but positions were left out")

@@ -76,10 +76,10 @@ def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
     for the player to move, `N` the node's visits and `n` the action's.
     """
-    visits = tree.children_visits[node]
+    visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
-    prior = jax.nn.softmax(tree.children_prior_logits[node])
+    prior = jax.nn.softmax(logits)
     exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
     bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)

@@ -75,8 +75,8 @@ class _Counted:
     """UCT in a tree with room for more simulations than it makes."""
 
     num_simulations: int  # The room.
-    count: jax.Array
-    exploration: jax.Array
+    count: Any
+    exploration: Any
     algorithm = "uct"
     is_deterministic = False
 
