@@ -10,6 +10,7 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
+from azjax.games.base import check_batch
 from azjax.players import statistics
 from azjax.players.arena import (
     MOST_OPENINGS,
@@ -55,13 +56,12 @@ def run(options: Options) -> int:
     openings = None
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
-        if len(openings.actions) < options.openings:
-            console.note(f"there are only {len(openings.actions)} such openings: all are played")
+        if (count := check_batch(game, openings)) < options.openings:
+            console.note(f"there are only {count} such openings: all are played")
     with console.progress() as progress:
         total = len(agents) * (len(agents) - 1) // 2 * options.games
         advance = functools.partial(progress.advance, progress.add_task("games", total=total))
-        starts = openings and openings.states
-        matches = round_robin(game, agents, options.games, key_games, starts, advance)
+        matches = round_robin(game, agents, options.games, key_games, openings, advance)
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)

@@ -23,13 +23,6 @@ MOST_OPENINGS = 100_000
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 
 
-class Openings(NamedTuple):
-    """`K` different positions and the moves that lead to them."""
-
-    states: State  # The positions; every leaf is `[K, ...]`.
-    actions: np.ndarray  # `int32 [K, T]`, the moves from the starting position.
-
-
 class Results(NamedTuple):
     """Finished games, in the order in which they were played."""
 
@@ -64,11 +57,10 @@ class Match(NamedTuple):
     deterministic: bool
 
 
-def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Openings:
-    """Draws `count` different unfinished positions, each after `plies` random moves.
+def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
+    """Draws `count` different unfinished positions `[K, ...]`, each after `plies` random moves.
 
-    Returns:
-      The openings; fewer than `count` if no more were found.
+    There are fewer than `count` if no more were found.
     """
     if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
         raise ValueError(
@@ -78,13 +70,12 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Opening
 
     def draw(key):
         def move(state, key):
-            action = random_action(game, key, state)
-            return game.step(state, action)[0], action
+            return game.step(state, random_action(game, key, state))[0], None
 
-        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))
+        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))[0]
 
     keys = jax.random.split(key, max(64 * count, 4096))
-    states, actions = jax.device_get(jax.jit(jax.vmap(draw))(keys))
+    states = jax.device_get(jax.jit(jax.vmap(draw))(keys))
     over = np.asarray(jax.vmap(game.is_over)(states))
     different = distinct(pack(states))[0]
     chosen = different[~over[different]][:count]
@@ -92,7 +83,7 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Opening
         raise ValueError(
             f"all random games of {game.name} were over after {plies} moves: use fewer"
         )
-    return Openings(jax.tree.map(lambda leaf: leaf[chosen], states), actions[chosen])
+    return jax.tree.map(lambda leaf: leaf[chosen], states)
 
 
 def play_match(

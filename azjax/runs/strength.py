@@ -72,7 +72,7 @@ class Strength(Callback):
         key = jax.random.fold_in(self._seed_key, loop.iteration)
         key_openings, key_uct, key_best = jax.random.split(key, 3)
         plies = min(_PLIES, self._game.max_plies - 1)
-        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies).states
+        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies)
         current = self._with(loop.average)
         uct = self._measure(current, self._uct, key_uct, openings)
         best = self._measure(current, self._with(self._best), key_best, openings)

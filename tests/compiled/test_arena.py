@@ -102,11 +102,11 @@ def rows(states):
 
 def test_random_openings():
     for plies, result in [(1, 9), (4, 20), (8, 20)]:
-        states = draw_openings(GAME, KEY, 20, plies).states
+        states = draw_openings(GAME, KEY, 20, plies)
         assert len(states.board) == len(rows(states)) == result
         assert ((states.board != 0).sum(axis=1) == plies).all()
         assert not states.over.any() and (states.player == plies % 2).all()
-    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies).states)
+    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies))
 
 
 def test_ratings_of_a_match_count_both_seats():
