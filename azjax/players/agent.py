@@ -37,13 +37,13 @@ class Agent(NamedTuple):
     """A player."""
 
     name: str  # The name in tables and plots.
-    # `(params, key, states [B, ...]) -> Decision`.
+    # `(params, key, states [B, ...]) -> Decision`, which is jitted; `jax.pure_callback` calls other
+    # programs.
     act: Callable[[Any, jax.Array, State], Decision]
     # The first argument of `act`, such as the parameters of a network. Settings, such as a number
     # of simulations, belong in the function.
     params: Any = None
     deterministic: bool = False  # Whether the action depends only on the position, not on the key.
-    traceable: bool = True  # Whether `act` can be jitted; one that calls other programs cannot.
     # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
 

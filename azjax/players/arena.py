@@ -230,11 +230,7 @@ class _Play(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
-    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled if possible."""
-    traceable = first.traceable and second.traceable
-    # A loop on the host calls compiled players.
-    wrap = jax.jit if not traceable else lambda act: act
-    acts = [wrap(each.act) if each.traceable else each.act for each in (first, second)]
+    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled."""
 
     def is_unfinished(now: _Play) -> jax.Array:
         return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
@@ -247,15 +243,12 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
 
             def choose(i, turn):  # A player is only called if it moves in some game.
                 def act(states):
-                    return acts[i](params[i], keys[i], states).action
+                    return (first, second)[i].act(params[i], keys[i], states).action
 
                 def skip(_):
                     return jnp.zeros(len(turn), jnp.int32)
 
-                needed = jnp.any(live & turn)
-                if traceable:
-                    return jax.lax.cond(needed, act, skip, now.states)
-                return act(now.states) if needed else skip(now.states)
+                return jax.lax.cond(jnp.any(live & turn), act, skip, now.states)
 
             action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
             step = jax.vmap(functools.partial(play, game))(now.states, action)
@@ -274,11 +267,8 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
             outcomes=jnp.zeros(count, jnp.float32),
             actions=jnp.full((game.max_plies, count), -1, jnp.int32),
         )
-        if traceable:
-            now = jax.lax.while_loop(is_unfinished, move, now)
-        while not traceable and is_unfinished(now):
-            now = move(now)
+        now = jax.lax.while_loop(is_unfinished, move, now)
         over = jax.vmap(game.is_over)(now.states)
         return now.outcomes.astype(jnp.int8), now.actions.T, over
 
-    return jax.jit(match) if traceable else match
+    return jax.jit(match)
