@@ -30,7 +30,7 @@ class Decision(NamedTuple):
     q_values: jax.Array | None = None
     prior: jax.Array | None = None  # `float32 [B, A]`, the policy from which a search started.
     visit_counts: jax.Array | None = None  # `int32 [B, A]`, simulations spent on each action.
-    nodes: jax.Array | None = None  # `int32 [B]`, positions visited.
+    nodes: jax.Array | None = None  # `int32 [B]`, positions visited by minimax.
 
 
 class Agent(NamedTuple):
@@ -145,7 +145,6 @@ def decide(result: SearchResult) -> Decision:
         q_values=result.q_values,
         prior=result.prior,
         visit_counts=result.visit_counts,
-        nodes=jnp.sum(result.visit_counts, axis=-1, dtype=jnp.int32),
     )
 
 

@@ -40,11 +40,6 @@ class Tally(NamedTuple):
     losses: int
     distinct: int  # The number of different games among them.
 
-    @property
-    def games(self) -> int:
-        """The number of games."""
-        return self.wins + self.draws + self.losses
-
 
 class Match(NamedTuple):
     """The result of a pairing."""

@@ -16,7 +16,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from azjax._settings import resolve_platform
 from azjax.games.base import init_batch
 from azjax.search import make_search
 from azjax.training import selfplay
@@ -234,10 +233,10 @@ def compiled(function: Any, *args: Any, often: bool = True) -> Any:
     return function.lower(*args).compile(compiler_options(often))
 
 
-def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
+def compiler_options(often: bool = True) -> dict[str, Any]:
     """Returns options for `lower(...).compile(...)` that shorten compilation on CPUs."""
     # There most time goes to matrix products in precompiled kernels, so optimizing the rest does
     # not speed up an iteration measurably. Level 0 compiles fastest, but may round one formula in
     # several ways: it is for programs that run once.
-    on_cpu = resolve_platform(platform) == "cpu"
+    on_cpu = jax.default_backend() == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

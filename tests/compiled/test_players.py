@@ -26,7 +26,7 @@ RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
 
 
 SCORED = {"value", "q_values"}
-SEARCHED = SCORED | {"prior", "visit_counts", "nodes"}
+SEARCHED = SCORED | {"prior", "visit_counts"}
 HAS = {  # The fields of a decision in addition to the action and the weights.
     "random": set(),
     "perfect": SCORED,
