@@ -94,6 +94,24 @@ def test_games_in_which_a_player_moves_twice():
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
+def test_a_player_may_call_another_program():
+    calls = []
+
+    def pass_on(action):
+        calls.append(len(action))
+        return np.asarray(action)
+
+    def act(params, key, states):
+        action = UNIFORM.act(params, key, states).action
+        return Decision(jax.pure_callback(pass_on, action, action), None)
+
+    agents = Agent("outside", act), UNIFORM
+    one, other = (play_games(GAME, each, UNIFORM, 8, KEY, batch_size=8) for each in agents)
+    assert same(one, other)
+    plies = (one.actions >= 0).sum(axis=1).max()
+    assert calls == [8] * len(range(0, plies, 2))  # Once for the whole batch.
+
+
 def rows(states):
     return {
         bytes(np.concatenate([np.ravel(leaf) for leaf in row])) for row in zip(*states, strict=True)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import guard
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
     minimax_agent,
@@ -17,14 +18,12 @@ from azjax.players import (
 )
 from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from contract import ROWS, ask, assert_contract, some_states
 from reference import Position, minimax, misere_pile, tic_tac_toe
 from refusals import assert_refused
-from tables import bench
+from tables import bench, pile_states
 
-RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
-
-
+ROWS = 8
+DEPTHS = {"tic_tac_toe": 3, "misere_pile": None}  # None: to the end.
 SCORED = {"value", "q_values"}
 SEARCHED = SCORED | {"prior", "visit_counts"}
 HAS = {  # The fields of a decision in addition to the action and the weights.
@@ -40,7 +39,7 @@ HAS = {  # The fields of a decision in addition to the action and the weights.
 
 
 @functools.cache
-def make_agent(kind, name):
+def make_agent(kind, name="tic_tac_toe"):
     game, table = bench(name).game, bench(name).random_table()
     evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
     if kind in ("puct", "gumbel"):
@@ -49,17 +48,40 @@ def make_agent(kind, name):
         "random": lambda: random_agent(game),
         "network": lambda: network_agent(game, evaluate, table),
         "uct": lambda: search_agent(game, UCT(num_simulations=8), rollout_evaluator(game)),
-        "minimax": lambda: minimax_agent(game, 3, evaluate, table),
-        "alpha_beta": lambda: minimax_agent(game, 3, evaluate, table, prune=True),
+        "minimax": lambda: minimax_agent(game, DEPTHS[name], evaluate, table),
+        "alpha_beta": lambda: minimax_agent(game, DEPTHS[name], evaluate, table, prune=True),
     }[kind]()
 
 
+def take(tree, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+def ask(agent, states, seed=0):
+    with guard.sharing():
+        return jax.device_get(jax.jit(agent.act)(agent.params, jax.random.key(seed), states))
+
+
 @pytest.mark.parametrize("kind", HAS)
-def test_contract(kind, solution):
-    game = bench("tic_tac_toe").game
-    agent = perfect_agent(game, solution) if kind == "perfect" else make_agent(kind, game.name)
+def test_contract(kind, solution, some_states):
+    game, states = bench("tic_tac_toe").game, take(some_states, slice(ROWS))
+    agent = perfect_agent(game, solution) if kind == "perfect" else make_agent(kind)
     assert agent.deterministic == (kind not in {"random", "uct"})
-    assert_contract(agent, "tic_tac_toe", HAS[kind])
+    decision, legal = ask(agent, states), states.board == 0
+    found = {field: leaf for field, leaf in decision._asdict().items() if leaf is not None}
+    assert found.keys() == {"action", "weights", *HAS[kind]}
+    assert legal[np.arange(ROWS), decision.action].all()
+    for policy in (decision.weights, found.get("prior", decision.weights)):
+        assert (policy >= 0).all() and not policy[~legal].any()
+        np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
+    assert all((abs(found[name]) <= 1).all() for name in SCORED & found.keys())
+    if agent.deterministic:  # And independent of the rest of the batch.
+        alone, same = (
+            np.full(ROWS, 4),
+            functools.partial(jax.tree.map, np.testing.assert_array_equal),
+        )
+        same(decision, ask(agent, states, seed=1))
+        same(take(decision, alone), ask(agent, take(states, alone)))
 
 
 def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
@@ -90,22 +112,26 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
         assert min(act(np.float32(value))) >= 3, value
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_searches_to_a_horizon_equal_the_recursion(name):
+@pytest.mark.parametrize(
+    ("name", "rules"), [("tic_tac_toe", tic_tac_toe), ("misere_pile", misere_pile)]
+)
+def test_minimax_equals_the_recursion(name, rules, some_states):
     """Values, actions and visited positions equal those of the recursive implementation."""
-    a_bench, rules, table = bench(name), RULES[name], bench(name).random_table()
-    count = ROWS if name == "tic_tac_toe" else 64  # Few of them have enough stones for a cut.
-    states, values = some_states(name, count, finished=1), []
+    states = take(some_states, slice(ROWS)) if name == "tic_tac_toe" else pile_states()
+    a_bench, table, values = bench(name), bench(name).random_table(), []
 
     def evaluate(position):
         return float(table.values[a_bench.number(np.array(position.board), position.player)])
 
     for kind in ("minimax", "alpha_beta"):
-        decision = ask(make_agent(kind, name), states)
-        boards, players, _ = (np.asarray(leaf[:-1]).tolist() for leaf in states)
-        for row, (board, player) in enumerate(zip(boards, players, strict=True)):
+        decision, settings = (
+            ask(make_agent(kind, name), states),
+            (DEPTHS[name] or 9, kind[0] == "a"),
+        )
+        rows = zip(states.board.tolist(), states.player.tolist(), strict=True)
+        for row, (board, player) in enumerate(rows):
             position = Position(tuple(board), player, False)
-            expected = minimax.search(rules, evaluate, position, 3, kind == "alpha_beta")
+            expected = minimax.search(rules, evaluate, position, *settings)
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
             assert decision.value[row] == expected.value

@@ -101,11 +101,8 @@ def test_uct_equals_the_textbook_in_distribution(name):
 
 # mctx's policies.
 
-POLICIES = {"muzero": mctx.muzero_policy, "gumbel": mctx.gumbel_muzero_policy}
-QUIET = {
-    "muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0},
-    "gumbel": {"gumbel_scale": 0.0},
-}
+BENCH = bench("tic_tac_toe")
+GAME = BENCH.game
 TWO_LEFT = (1, -1, 1, -1, -1, 1, 0, 1, 0)  # O to move, in cells 6 or 8.
 THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win in cell 2.
 OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
@@ -116,54 +113,27 @@ def batch(*boards):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(from_board, boards))
 
 
-def run(name, fns, states, params=None, masked=True, simulations=64, **settings):
-    """The output of a policy, on the host; by default with all recommended arguments."""
-    if masked:
-        settings["invalid_actions"] = fns.invalid_actions(states)
-    key_root, key = jax.random.split(jax.random.key(0))
-    policy = functools.partial(POLICIES[name], num_simulations=simulations, **settings)
+def find(config, states, params=None, evaluate=BENCH.evaluate):
+    search = jax.jit(make_search(config, GAME, evaluate))
+    keys = jax.random.split(jax.random.key(0), len(states.board))
+    return jax.device_get(search(params, keys, states))
+
+
+def find_directly(policy, states, params=None, evaluate=BENCH.evaluate):
+    """The output of a policy of mctx, without `from_mctx`."""
+    fns, (key_root, key) = mctx_fns(GAME, evaluate), jax.random.split(jax.random.key(0))
     act = jax.jit(lambda p: policy(p, key, fns.root(p, key_root, states), fns.recurrent_fn))
     return jax.device_get(act(params))
 
 
-def ours(config, game, evaluate, states, params=None, add_noise=False):
-    search = make_search(config, game, evaluate)
-    keys = jax.random.split(jax.random.key(0), len(states.board))
-    return jax.device_get(jax.jit(search)(params, keys, states, 0.0, add_noise))
-
-
-def visits_below(tree, game):
+def visits_below(tree):
     """Visits `[B]` of actions in finished games, and of illegal actions in others."""
-    over = jax.vmap(jax.vmap(game.is_over))(tree.embeddings)[..., None]
-    legal = jax.vmap(jax.vmap(game.legal_actions))(tree.embeddings)
-    visits = np.asarray(tree.children_visits)
-    return (visits * over).sum(axis=(1, 2)), (visits * (~legal & ~over)).sum(axis=(1, 2))
+    over = tree.embeddings.over[..., None]
+    illegal = (tree.embeddings.board != 0) & ~over
+    return tuple((tree.children_visits * mask).sum(axis=(1, 2)) for mask in (over, illegal))
 
 
-def test_gumbel_equals_the_policy_of_mctx(some_states):
-    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
-    config = Gumbel(num_simulations=20, max_considered_actions=3, value_scale=0.5)
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value,
-        value_scale=config.value_scale / 2,
-        maxvisit_init=config.maxvisit_init,
-        rescale_values=False,
-    )
-    theirs = run(
-        *("gumbel", mctx_fns(a_bench.game, a_bench.evaluate), some_states, table),
-        simulations=config.num_simulations,
-        max_num_considered_actions=config.max_considered_actions,
-        gumbel_scale=0.0,
-        qtransform=qtransform,
-    )
-    result = ours(config, a_bench.game, a_bench.evaluate, some_states, table)
-    visits = theirs.search_tree.summary().visit_counts
-    np.testing.assert_array_equal(result.visit_counts, visits)
-    np.testing.assert_array_equal(result.action, theirs.action)
-    np.testing.assert_allclose(result.action_weights, theirs.action_weights, atol=1e-5)
-
-
-def test_puct_equals_the_policy_of_mctx(some_states):
+def test_searches_equal_the_policies_of_mctx(some_states):
     """With a constant exploration weight and without rescaled Q."""
 
     def raw_q(tree, node):
@@ -171,31 +141,37 @@ def test_puct_equals_the_policy_of_mctx(some_states):
         q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0)
         return jnp.where(legal, q, -1e9)
 
-    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
-    theirs = run(
-        *("muzero", mctx_fns(a_bench.game, a_bench.evaluate), some_states, table),
-        simulations=32,
-        pb_c_init=2.5,
-        pb_c_base=1e9,
-        qtransform=raw_q,
-        **QUIET["muzero"],
+    puct = functools.partial(mctx.muzero_policy, pb_c_init=2.5, pb_c_base=1e9, qtransform=raw_q)
+    completed = functools.partial(
+        mctx.qtransform_completed_by_mix_value,
+        **{"value_scale": 0.25, "maxvisit_init": 50.0, "rescale_values": False},
     )
-    result = ours(PUCT(c_puct=2.5), a_bench.game, a_bench.evaluate, some_states, table)
-    visits = theirs.search_tree.summary().visit_counts
-    equal = (result.visit_counts == visits).all(axis=1)
-    assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.
-    equal &= (visits == visits.max(axis=1, keepdims=True)).sum(axis=1) == 1  # Nor among these.
-    np.testing.assert_array_equal(result.action[equal], theirs.action[equal])
+    gumbel = functools.partial(
+        mctx.gumbel_muzero_policy, max_num_considered_actions=3, qtransform=completed
+    )
+    table = BENCH.random_table()
+    for config, policy in [
+        (PUCT(c_puct=2.5), puct),
+        (Gumbel(max_considered_actions=3, value_scale=0.5), gumbel),
+    ]:
+        ours, theirs = (find(each, some_states, table) for each in (config, from_mctx(policy)))
+        equal = (ours.visit_counts == theirs.visit_counts).all(axis=1)
+        assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.
+        most = theirs.visit_counts.max(axis=1, keepdims=True)
+        clear = equal & ((theirs.visit_counts == most).sum(axis=1) == 1)
+        np.testing.assert_array_equal(ours.action[clear], theirs.action[clear])
+        weights = ours.action_weights[equal], theirs.action_weights[equal]
+        np.testing.assert_allclose(*weights, atol=1e-5)
 
 
-def test_a_policy_as_an_algorithm_equals_the_policy(name="gumbel"):
+def test_a_policy_as_an_algorithm_equals_the_policy():
     """Without noise, and where a game is over."""
-    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
-    states = batch(*[OPEN, (0,) * 9, THREAT, WON] * 8)
-    algorithm = from_mctx(POLICIES[name], num_simulations=16)
-    result = ours(algorithm, a_bench.game, a_bench.evaluate, states, table)
-    fns = mctx_fns(a_bench.game, a_bench.evaluate)
-    expected = run(name, fns, states, table, simulations=16, **QUIET[name])
+    table, states = BENCH.random_table(), batch(*[OPEN, (0,) * 9, THREAT, WON] * 8)
+    invalid = (states.board != 0) | states.over[:, None]
+    settings = {"num_simulations": 16, "gumbel_scale": 0.0, "invalid_actions": invalid}
+    policy = functools.partial(mctx.gumbel_muzero_policy, **settings)
+    expected = find_directly(policy, states, table)
+    result = find(from_mctx(mctx.gumbel_muzero_policy, 16), states, table)
     live = np.arange(32) % 4 != 3
     visits = expected.search_tree.summary().visit_counts
     np.testing.assert_array_equal(result.visit_counts[live], visits[live])
@@ -209,38 +185,32 @@ def test_a_policy_as_an_algorithm_equals_the_policy(name="gumbel"):
 # Differences between mctx and azjax.
 
 
-def test_mctx_expands_finished_games_and_visits_illegal_actions(tic_tac_toe):
+def test_mctx_expands_finished_games_and_visits_illegal_actions():
     """Illegal actions at the root without the mask, and in the tree where values are NaN."""
-    evaluate = uniform_evaluator(tic_tac_toe)
-    fns = mctx_fns(tic_tac_toe, evaluate)
-    below, illegal = visits_below(run("muzero", fns, batch(THREAT)).search_tree, tic_tac_toe)
+    uniform, muzero = uniform_evaluator(GAME), from_mctx(mctx.muzero_policy, 64)
+    below, illegal = visits_below(find(muzero, batch(THREAT), None, uniform).tree)
     assert below > 20 and illegal == 0
-    result = ours(PUCT(num_simulations=64), tic_tac_toe, evaluate, batch(THREAT))
-    assert visits_below(result.tree, tic_tac_toe)[0] == 0
-    visits = run("muzero", fns, batch(TWO_LEFT), masked=False).search_tree.children_visits[0, ROOT]
-    assert visits[np.array(TWO_LEFT) != 0].sum() > 0
+    result = find(PUCT(num_simulations=64), batch(THREAT), None, uniform)
+    assert visits_below(result.tree)[0] == 0
+    unmasked = functools.partial(mctx.muzero_policy, num_simulations=64)
+    tree = find_directly(unmasked, batch(TWO_LEFT), None, uniform).search_tree
+    assert tree.children_visits[0, ROOT, np.array(TWO_LEFT) != 0].sum() > 0
 
     def hurt(params, keys, states):
         return jnp.zeros((len(states.board), 9)), jnp.full(len(states.board), jnp.nan)
 
-    tree = run("gumbel", mctx_fns(tic_tac_toe, hurt), batch(OPEN)).search_tree
-    assert visits_below(tree, tic_tac_toe)[1] > 0
+    tree = find(from_mctx(mctx.gumbel_muzero_policy, 64), batch(OPEN), None, hurt).tree
+    assert visits_below(tree)[1] > 0
 
 
 def test_mctx_rescales_the_values_of_every_node():
     """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""
-    a_bench, states = bench("tic_tac_toe"), batch((0,) * 9)
-    fns, table = mctx_fns(a_bench.game, a_bench.evaluate), a_bench.random_table()
+    states, table = batch((0,) * 9), BENCH.random_table()
     small = table._replace(values=table.values / 128)
-    theirs, other = (
-        run("muzero", fns, states, params, simulations=4, **QUIET["muzero"]).search_tree
-        for params in (table, small)
-    )
-    assert not theirs.embeddings.over.any()
-    np.testing.assert_array_equal(theirs.children_visits, other.children_visits)
-    config = PUCT(num_simulations=4)
-    mine, differs = (
-        ours(config, a_bench.game, a_bench.evaluate, states, params).tree
-        for params in (table, small)
-    )
-    assert (mine.children_visits != differs.children_visits).any()
+    for config, same in [
+        (from_mctx(mctx.muzero_policy, 4), True),
+        (PUCT(num_simulations=4), False),
+    ]:
+        large, other = (find(config, states, params).tree for params in (table, small))
+        assert not large.embeddings.over.any()
+        assert (large.children_visits == other.children_visits).all() == same
