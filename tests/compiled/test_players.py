@@ -76,12 +76,9 @@ def test_contract(kind, solution, some_states):
         np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
     assert all((abs(found[name]) <= 1).all() for name in SCORED & found.keys())
     if agent.deterministic:  # And independent of the rest of the batch.
-        alone, same = (
-            np.full(ROWS, 4),
-            functools.partial(jax.tree.map, np.testing.assert_array_equal),
-        )
-        same(decision, ask(agent, states, seed=1))
-        same(take(decision, alone), ask(agent, take(states, alone)))
+        alone = np.full(ROWS, 4)
+        again = ask(agent, states, seed=1), ask(agent, take(states, alone))
+        jax.tree.map(np.testing.assert_array_equal, (decision, take(decision, alone)), again)
 
 
 def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
@@ -119,19 +116,17 @@ def test_minimax_equals_the_recursion(name, rules, some_states):
     """Values, actions and visited positions equal those of the recursive implementation."""
     states = take(some_states, slice(ROWS)) if name == "tic_tac_toe" else pile_states()
     a_bench, table, values = bench(name), bench(name).random_table(), []
+    depth = DEPTHS[name] or 9
 
     def evaluate(position):
         return float(table.values[a_bench.number(np.array(position.board), position.player)])
 
     for kind in ("minimax", "alpha_beta"):
-        decision, settings = (
-            ask(make_agent(kind, name), states),
-            (DEPTHS[name] or 9, kind[0] == "a"),
-        )
+        decision, prune = ask(make_agent(kind, name), states), kind == "alpha_beta"
         rows = zip(states.board.tolist(), states.player.tolist(), strict=True)
         for row, (board, player) in enumerate(rows):
             position = Position(tuple(board), player, False)
-            expected = minimax.search(rules, evaluate, position, *settings)
+            expected = minimax.search(rules, evaluate, position, depth, prune)
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
             assert decision.value[row] == expected.value
