@@ -63,8 +63,7 @@ def wrong_settings(game):
     for algorithm, name, value in [
         *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT)),
         *((PUCT, "engine", "mcts"), (PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
-        *((PUCT, "dirichlet_alpha", 0.0), (PUCT, "first_play_urgency", "win")),
-        *((Gumbel, "max_considered_actions", 0), (UCT, "exploration", -1.0)),
+        *((PUCT, "first_play_urgency", "win"), (Gumbel, "max_considered_actions", 0)),
     ]:
         yield functools.partial(algorithm, **{name: value}), f"search.{name} is {value!r}: use "
 
