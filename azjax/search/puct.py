@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -70,35 +70,20 @@ class PUCT:
         return Selection(logits, select, select, finish)
 
 
-class Terms(NamedTuple):
-    """The terms of PUCT's score for the actions of one node; each `float32 [A]`."""
-
-    q: jax.Array  # Mean outcome for the player to move; the first-play urgency where unvisited.
-    prior: jax.Array  # Probabilities; 0 where illegal.
-    bonus: jax.Array  # `c_puct P sqrt(N) / (1 + n)`.
-    score: jax.Array  # `q + bonus`; -inf where illegal.
-
-
-def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
-    """Scores the actions of one node of one tree.
+def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
+    """Returns the action with the highest score in one node of one tree; ties go to the lowest.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
     for the player to move, `N` the node's visits and `n` the action's.
     """
-    visits = tree.children_visits[node]
-    logits = tree.children_prior_logits[node]
+    visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
     exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
     bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
-    return Terms(q, prior, bonus, score)
-
-
-def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
-    return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
+    return jnp.argmax(score).astype(jnp.int32)
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:
