@@ -83,9 +83,8 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """Returns recorded games, for rules that the page cannot search."""
     left_out = (
-        f"The `most_positions` of {game_title(player.game.name)} is missing or above 20,000, and "
-        "the page does not have the game's rules. So it shows recorded games; you "
-        "cannot search or play."
+        f"The page does not have the rules of {game_title(player.game.name)}. So it shows recorded "
+        "games; you cannot search or play."
     )
     console.note(left_out)
     return [

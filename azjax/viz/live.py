@@ -9,17 +9,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax import games
 from azjax._settings import did_you_mean
 from azjax.games import solver
-from azjax.games.base import Game, describe, state_shapes
+from azjax.games.base import Game, State, describe, state_shapes
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
 from azjax.runs.player import Player, changed
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz.page import pack
-from azjax.viz.positions import GAMES, board_text, has_rules, position_table
 
+GAMES = "tic_tac_toe", "connect_four", "mnk", "hex"  # Their rules are in `js/games.js`.
 EVALUATORS = ("network", "uniform", "rollout", "exact")
 MAX_SIMULATIONS = 1000  # Larger trees cannot be drawn.
 
@@ -57,8 +58,6 @@ def live_data(
     data["start"] = start_text(game, board)
     if game.is_small:
         data["positions"] = _positions(game)
-    if not has_rules(game):
-        data |= {"title": game_title(game.name), "num_actions": game.num_actions}
     return data
 
 
@@ -70,7 +69,25 @@ def solve(game: Game) -> solver.Solution:
 
 @functools.lru_cache(maxsize=4)
 def _positions(game: Game) -> dict[str, Any]:
-    return position_table(game, solve(game))
+    """Lists the positions with a decision of a small game, for `openGame` in `js/games.js`.
+
+    `boards` are their cells as `.XO`, and `values` are under perfect play for the player to move.
+    `counts` are the numbers of legal moves, and `optimal` is 1 for those that keep the value.
+    """
+    solution = solve(game)
+    rows = solution.decisions
+    legal = solution.legal[rows]
+    return {
+        "boards": board_text(solution.decision_states),
+        "values": pack(solution.values[rows], "i1"),
+        "counts": pack(legal.sum(axis=1), "<u2"),
+        "optimal": pack(solution.optimal[rows][legal], "u1"),
+    }
+
+
+def board_text(states: State) -> str:
+    """Writes the `board` of each state, 1, -1 or 0 per cell, as characters of `.XO`."""
+    return "".join(".XO"[mark] for mark in np.ravel(states.board))
 
 
 def game_title(name: str) -> str:
@@ -91,16 +108,15 @@ def quiet(search: Algorithm) -> Any:
 
 
 def is_live(game: Game) -> bool:
-    """Returns whether a page can search a game: by its rules, or by a table of its positions."""
-    return game.is_small or has_rules(game)
+    """Returns whether a page can search a game: whether it has the rules."""
+    return game.name.partition(":")[0] in GAMES and game.step is games.make(game.name).step
 
 
 def check_game(game: Game) -> None:
     """Rejects games that a page cannot search."""
     if not is_live(game):
         raise ValueError(
-            f"{game.name} is too large for a page: use {', '.join(GAMES)}, or a game whose "
-            "most_positions is 20,000 or less"
+            f"a page does not have the rules of {game.name}: use {', '.join(GAMES)}, of any size"
         )
 
 
@@ -122,7 +138,7 @@ def search_settings(search: Algorithm) -> dict[str, Any]:
 
 
 def start_text(game: Game, board: Any = None) -> str:
-    """Returns a position as pages write it: the cells as `.XO`, or the row in the solution."""
+    """Returns a position as pages write it: the cells as `.XO`."""
     if board is None:
         board = game.init()
     if game.name == "tic_tac_toe":
@@ -131,17 +147,7 @@ def start_text(game: Game, board: Any = None) -> str:
         raise ValueError(f"the position is not a state of {game.name}: pass a state of this game")
     if game.is_over(board):
         raise ValueError("the game is over in this position: there is nothing to search")
-    if has_rules(game):
-        return board_text(board)
-    every = jax.tree.leaves(solve(game).states)
-    equal = [
-        (leaf == np.asarray(part)).reshape(len(leaf), -1).all(axis=1)
-        for leaf, part in zip(every, jax.tree.leaves(board), strict=True)
-    ]
-    rows = np.flatnonzero(np.all(equal, axis=0))
-    if not len(rows):
-        raise ValueError(f"no game of {game.name} reaches this position: pass another state")
-    return str(rows[0])
+    return board_text(board)
 
 
 # Networks: in a small game their outputs in every position, in other games their weights.
@@ -187,7 +193,7 @@ def pack_weights(player: Player) -> dict[str, Any]:
 
 
 def _pack_integers(player: Player) -> dict[str, Any]:
-    """Packs the integers of a quantized network, for `Quantized` in `js/quantized.js`."""
+    """Packs the integers of a quantized network, for `Quantized` in `js/layers.js`."""
     network = player.parts.network
     arrays, content = list_arrays(integers(player))
     return {

@@ -1,6 +1,6 @@
 import { h, pushButton, replace } from "../../azjax/viz/js/dom.js";
 import { explorer } from "../../azjax/viz/js/explorer.js";
-import { Place } from "../../azjax/viz/js/place.js";
+import { Place } from "../../azjax/viz/js/main.js";
 import { Match } from "../../azjax/viz/js/play.js";
 import { openShipped } from "./shipped.js";
 import { listWords, playerName } from "../../azjax/viz/js/words.js";

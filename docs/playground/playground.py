@@ -24,9 +24,8 @@ from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names, path_of
 from azjax.viz import live
-from azjax.viz.live import quiet, search_settings
+from azjax.viz.live import board_text, quiet, search_settings
 from azjax.viz.page import Section, write_page
-from azjax.viz.positions import board_text
 
 FOLDER = pathlib.Path(__file__).parent
 FIRST = "connect_four"  # The player that the page starts with.

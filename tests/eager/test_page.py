@@ -34,8 +34,8 @@ def test_searches_that_cannot_be_shown_are_rejected(tic_tac_toe):
         (ask(PUCT(num_simulations=1001)), "num_simulations is 1001: use 1 to 1000"),
         (ask(object()), "does not support the search object: use PUCT, Gumbel or UCT"),
         (
-            ask(game=NIM._replace(most_positions=None)),
-            "nim is too large for a page: use tic_tac_toe, connect_four",
+            ask(game=NIM),
+            "a page does not have the rules of nim: use tic_tac_toe, connect_four, mnk, hex",
         ),
         (lambda: Explorer(game=FOUR, c_puct=2.0, exploration=1), "unknown setting 'exploration'"),
     )
