@@ -5,12 +5,12 @@ import typing
 
 import pytest
 
-import dots
 from azjax import games
 from azjax._settings import find_kinds
 from azjax.runs import config as configs
 from azjax.runs import presets
 from azjax.runs.config import Config
+from nim import NIM
 from traced_settings import LEARNER, MLP, OTHERS, SELFPLAY, without_effect
 
 
@@ -35,7 +35,7 @@ def test_a_preset_fits_a_game():
     for narrow in ({"width": 12}, {"head_hidden": 12}):
         network = dataclasses.replace(shared, **narrow)
         assert not presets.fit(Config(network=network), games.make("tic_tac_toe")).network.symmetric
-    assert presets.fit(Config(network=shared), dots.make()).network.encoding == "edges"
+    assert presets.fit(Config(network=shared), NIM).network.encoding == NIM.encodings[0]
 
 
 NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.
