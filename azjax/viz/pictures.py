@@ -1,19 +1,22 @@
-"""Pictures of states and searches in any game; games without `draw` are shown as text."""
+"""Pictures of states, searches and their trees in any game; games without `draw` are text."""
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from azjax.drawing import Drawing, canvas, gallery, node, signed
+from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, gallery, node, signed
 from azjax.games.base import Game, State, check_batch, name_actions
 from azjax.search import SearchResult
 
 _FONT, _MARGIN = 13, 5  # The pages use this font size as well.
 _WIDTH, _HEIGHT = 7.9, 17  # Maximum width of a character, and height of a line.
+_BOARD, _BOX = 44, (56, 96)  # Pixels of a board in a tree, and of the box around it.
+_ACROSS, _DOWN = 64, 122  # Pixels between siblings, and between plies.
+_FAINT = "#57606a"
 
 
 def draw_state(game: Game, state: State, size: float | None = None, **look: Any) -> Drawing:
@@ -97,3 +100,85 @@ def draw_text(text: str, below: str = "") -> Drawing:
         for row, line in enumerate(lines, start=1)
     ]
     return canvas(width, height, node("rect", paper), *rows, label="\n".join(lines))
+
+
+def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int = 40) -> Drawing:
+    """Draws the tree of a search: boards with their visits N, values Q and priors P.
+
+    Q is the mean outcome for the player who moved there, as used by that player's selection; at
+    the root it is the value for the player to move. The border shows the player to move: square
+    for X, round for O. UCT has no priors; its P is the order in which it tries actions.
+
+    Args:
+      game: the game.
+      result: a search result with its tree.
+      row: the row of the batch.
+      max_nodes: maximum number of nodes; the most visited ones are shown.
+    """
+    batch = len(result.action)
+    if not 0 <= row < batch:
+        raise ValueError(f"row {row} is not in this batch of {batch}: use 0 to {batch - 1}")
+    if max_nodes < 1:
+        raise ValueError(f"max_nodes is {max_nodes}: use 1 or more")
+    tree: Any = jax.device_get(jax.tree.map(lambda leaf: leaf[row], result.tree))
+    parents, actions, visits = tree.parents, tree.action_from_parent, tree.node_visits
+    total = np.count_nonzero(visits)
+    # The most visited nodes are connected: a node has more visits than its children together.
+    order = np.lexsort((np.arange(len(visits)), -visits))
+    shown = sorted(order[: min(max_nodes, total)].tolist())
+    children: dict[int, list[int]] = {}
+    for i in sorted(shown[1:], key=lambda i: actions[i]):
+        children.setdefault(int(parents[i]), []).append(i)
+    edge = np.maximum(parents, 0), np.maximum(actions, 0)
+    q = tree.children_rewards + tree.children_discounts * tree.children_values
+    values = np.where(parents >= 0, q[edge], tree.node_values)
+    priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))[edge]
+    (wide, high), places, edges, boxes = _BOX, _place(children), [], []
+    for i in shown:
+        x, y = places[i]
+        if i:
+            above, top = places[int(parents[i])]
+            middle = (top + high + y) / 2
+            path = f"M{above} {top + high}C{above} {middle} {x} {middle} {x} {y}"
+            look = {"fill": "none", "stroke": "#8c959f"}
+            look["stroke-width"] = 1 + 6 * float(visits[i] / visits[0])
+            edges.append(node("path", {"d": path} | look))
+        state = jax.tree.map(lambda leaf, i=i: leaf[i], tree.embeddings)
+        player, over = int(game.player(state)), bool(game.is_over(state))
+        picture = draw_state(game, state, _BOARD, last=int(actions[i]) if i else None).element
+        for name, number in {"x": 6, "y": 5, "width": _BOARD, "height": _BOARD}.items():
+            picture.set(name, str(number))
+        lines = [f"N {visits[i]}", f"Q {signed(values[i])}"] + [f"P {priors[i]:.2f}"] * (i > 0)
+        texts = [_text(wide / 2, 61 + 12 * n, line) for n, line in enumerate(lines)]
+        turn = "the game is over" if over else f"{'XO'[player]} to move"
+        title = f"node {i}: {turn}, {visits[i]} visits, Q {signed(values[i])}"
+        color = _FAINT if over else (COLOR_X, COLOR_O)[player]
+        border = {"width": wide, "height": high, "rx": (2, 12)[player], "stroke-width": 1.5}
+        box = node("rect", border | {"fill": "#f6f8fa", "stroke": color})
+        place = {"transform": f"translate({x - wide / 2} {y})"}
+        boxes.append(node("g", place, node("title", None, title), box, picture, *texts))
+    caption = f"the {len(shown):,} most visited of {total:,} positions"
+    width, height = max(x for x, _ in places.values()) + 40, max(y for _, y in places.values())
+    width, height = max(width, 8 * len(caption)), height + high + 44
+    note = node("text", {"x": 8, "y": height - 10, "font-size": 13, "fill": _FAINT}, caption)
+    paper = node("rect", {"width": width, "height": height, "rx": 6, "fill": "#ffffff"})
+    return canvas(width, height, paper, *edges, *boxes, note, label=caption)
+
+
+def _text(x: float, y: float, text: str):
+    look = {"font-size": 10, "fill": "#24292f", "text-anchor": "middle"}
+    return node("text", {"x": x, "y": y} | look, text)
+
+
+def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, float]]:
+    """Returns the middle of the top of every node; a parent is above the middle of its children."""
+    places, leaves = {}, itertools.count()
+
+    def place(i: int, ply: int) -> float:
+        below = [place(child, ply + 1) for child in children.get(i, ())]
+        x = (below[0] + below[-1]) / 2 if below else 36.0 + _ACROSS * next(leaves)
+        places[i] = x, 8.0 + _DOWN * ply
+        return x
+
+    place(0, 0)
+    return places
