@@ -11,7 +11,7 @@ from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
 from azjax.runs.player import Player, read_config
 from azjax.viz import animation, page, report
-from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
+from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
 
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
@@ -59,7 +59,7 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
     """Returns the sections that search in the page."""
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
-    data = live_data(game, quiet(search), packed)
+    data = live_data(game, search, packed)
     data["explorer"] = {"algorithm": "puct"}
     name = type(search).__name__
     trained = "" if name == "PUCT" else f"; this run was trained with {name}"

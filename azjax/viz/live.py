@@ -10,55 +10,33 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax._settings import did_you_mean
 from azjax.games import solver
-from azjax.games.base import Game, State, describe, state_shapes
-from azjax.games.tic_tac_toe import from_board
+from azjax.games.base import Game, State
 from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
-from azjax.runs.player import Player, changed
+from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz.page import pack
 
 GAMES = "tic_tac_toe", "connect_four", "mnk", "hex"  # Their rules are in `js/games.js`.
-EVALUATORS = ("network", "uniform", "rollout", "exact")
-MAX_SIMULATIONS = 1000  # Larger trees cannot be drawn.
+_MOST_SIMULATIONS = 1000  # Larger trees cannot be drawn.
 
 
 def live_data(
-    game: Game,
-    search: Algorithm,
-    packed: Sequence[dict[str, Any]] = (),
-    board: Any = None,
-    evaluator: str | None = None,
-    seed: int = 0,
+    game: Game, search: Algorithm, packed: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
     """Returns the input of the components of `js/`, for JSON.
 
     Args:
       game: the rules.
-      search: the first algorithm and its settings; the other algorithms start with their defaults.
-        Root noise is on only if `search` has some.
+      search: the first algorithm and its settings.
       packed: networks, from `pack_player`, oldest first.
-      board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
-      evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
-      seed: of noise, of rollouts, and of the order in which UCT tries actions.
     """
     check_game(game)
-    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
-    evaluator = evaluator or evaluators[0]
-    if evaluator not in evaluators:
-        hint = "" if packed else "; a network needs a trained run"
-        known = ", ".join(evaluators) + hint + did_you_mean(evaluator, evaluators)
-        raise ValueError(f"evaluator {evaluator!r} is unknown: use {known}")
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
-    settings = search_settings(search) | {"evaluator": evaluator, "seed": seed}
+    evaluator = {"evaluator": "network" if packed else "uniform", "seed": 0}
+    settings = search_settings(search) | evaluator
     data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
-    data["start"] = start_text(game, board)
-    if game.is_small:
-        data["positions"] = _positions(game)
-    return data
+    return data | ({"positions": _positions(game)} if game.is_small else {})
 
 
 @functools.lru_cache(maxsize=4)
@@ -98,15 +76,6 @@ def game_title(name: str) -> str:
     return " ".join([words, *([" × ".join(size.split("x"))] if size else [])])
 
 
-def quiet(search: Algorithm) -> Any:
-    """Returns a search without root noise, as in evaluation, and small enough to draw."""
-    if not isinstance(search, PUCT | Gumbel | UCT):
-        return search
-    noise = {"puct": "dirichlet_fraction", "gumbel": "gumbel_scale"}.get(search.algorithm)
-    simulations = min(search.num_simulations, MAX_SIMULATIONS)
-    return changed(search, num_simulations=simulations, **({noise: 0.0} if noise else {}))
-
-
 def is_live(game: Game) -> bool:
     """Returns whether a page can search a game: whether it has the rules."""
     return game.name.partition(":")[0] in GAMES and game.step is games.make(game.name).step
@@ -121,33 +90,20 @@ def check_game(game: Game) -> None:
 
 
 def search_settings(search: Algorithm) -> dict[str, Any]:
-    """Returns the settings of all algorithms; those of `search` override the defaults."""
+    """Returns the settings of all algorithms; those of `search` override the defaults.
+
+    There is no root noise, as in evaluation, and the tree is small enough to draw.
+    """
     if not isinstance(search, PUCT | Gumbel | UCT):
         raise ValueError(
             f"a page does not support the search {type(search).__name__}: use PUCT, Gumbel or UCT"
         )
-    if search.num_simulations > MAX_SIMULATIONS:
-        raise ValueError(
-            f"num_simulations is {search.num_simulations}: use 1 to {MAX_SIMULATIONS}, so that the "
-            "tree can be drawn"
-        )
     every: dict[str, Any] = {}
-    for other in (quiet(PUCT()), quiet(Gumbel()), UCT(), search):
-        every |= dataclasses.asdict(other)
-    return every
-
-
-def start_text(game: Game, board: Any = None) -> str:
-    """Returns a position as pages write it: the cells as `.XO`."""
-    if board is None:
-        board = game.init()
-    if game.name == "tic_tac_toe":
-        board = from_board(np.asarray(getattr(board, "board", board)))
-    if describe(board) != describe(state_shapes(game)):
-        raise ValueError(f"the position is not a state of {game.name}: pass a state of this game")
-    if game.is_over(board):
-        raise ValueError("the game is over in this position: there is nothing to search")
-    return board_text(board)
+    for algorithm in (PUCT(), Gumbel(), UCT(), search):
+        every |= dataclasses.asdict(algorithm)
+    simulations = min(search.num_simulations, _MOST_SIMULATIONS)
+    no_noise = {"dirichlet_fraction": 0.0, "gumbel_scale": 0.0}
+    return every | no_noise | {"num_simulations": simulations}
 
 
 # Networks: in a small game their outputs in every position, in other games their weights.

@@ -53,7 +53,7 @@ export class Bench {
     this.iterations = this.#networks.map(({ iteration }) => iteration);
     this.exact = this.game.table && exactEvaluator(this.game);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
-    this.positions = [this.game.read(data.start)];
+    this.positions = [data.start ? this.game.read(data.start) : this.game.init()];
     this.search = this.#newSearch({ num_simulations: 1 }); // Until the requested one is done.
     this.search.advance();
     this.#search();

@@ -80,7 +80,6 @@ function board(cells, options = {}) {
     role: onCell ? "group" : "img",
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
     "data-board": text,
-    "data-lm-suppress-shortcuts": Boolean(onCell) && "true", // JupyterLab would take the keys.
   };
   const transform = `translate(${shapes.margin} ${shapes.margin})`;
   return svg("svg", attributes, svg("g", { transform }, partsOf(cells, shapes, options)));

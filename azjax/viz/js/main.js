@@ -1,6 +1,6 @@
-// Entry points: a page opened from disk, and a notebook widget of anywidget.
+// The entry point of pages, and what their components share.
 
-import { h, replace } from "./dom.js";
+import { h } from "./dom.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
 import { explorer } from "./explorer.js";
@@ -8,10 +8,6 @@ import { explorer } from "./explorer.js";
 /** The components of pages by their names; a page may add some. */
 export const COMPONENTS = { explorer, play, proof };
 const THEMES = ["system", "light", "dark"];
-const THEME_CLASSES = {
-  dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
-  light: ["light", "light-theme", "vscode-light", "vscode-high-contrast-light"],
-};
 
 /** Fills the components of a page from the JSON in it. */
 export function mountPage(document) {
@@ -44,32 +40,6 @@ function themeSwitch(target) {
   const options = THEMES.map((name) => h("option", { value: name }, name));
   const select = h("select.az-theme", { on: { change: choose } }, options);
   return h("label.az-theme-label", "theme ", select);
-}
-
-/** Applies the theme of JupyterLab, VS Code or marimo, which a shadow root does not inherit. */
-function followTheme(element) {
-  const { body, documentElement } = element.ownerDocument;
-  const apply = () => {
-    const names = [...body.classList, ...documentElement.classList];
-    const jupyter = { true: "light", false: "dark" }[body.dataset.jpThemeLight];
-    const named = ["dark", "light"].find((theme) => names.some((name) => THEME_CLASSES[theme].includes(name)));
-    const theme = jupyter ?? named;
-    if (theme) element.dataset.theme = theme;
-    else delete element.dataset.theme;
-  };
-  apply();
-  const observer = new MutationObserver(apply);
-  for (const host of [body, documentElement]) observer.observe(host, { attributes: true });
-  return () => observer.disconnect();
-}
-
-/** Draws a widget; anywidget calls it once for every view. */
-function render({ model, el }) {
-  const root = h("div.az-component");
-  replace(el, root);
-  el.classList.add("azjax");
-  COMPONENTS[model.get("kind")](root, model.get("data"), new Place());
-  return followTheme(el); // anywidget calls the result when the view is removed.
 }
 
 // What a page shows: one position, one iteration and one moment, shared by its components.
@@ -130,5 +100,3 @@ export function keepInAddress(place, window) {
     if (names.length) timer = setTimeout(write, DELAY);
   });
 }
-
-export default { render };
