@@ -45,12 +45,8 @@ def _write(
     is_run = player.name is None
     picture = _draw_run(run_dir, player) if is_run and player.game.enumerable else None
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
-    about = report.summarize_run(run_dir, player, picture) if is_run else None
-    sections = [
-        report.introduce(is_live(player.game)),
-        *sections,
-        about or report.summarize_shipped(player),
-    ]
+    about = report.about(player, run_dir, picture)
+    sections = [report.introduce(is_live(player.game)), *sections, about]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
     return page.write_page(out, title, sections)
 

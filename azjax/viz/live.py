@@ -32,7 +32,6 @@ def live_data(
       search: the first algorithm and its settings.
       packed: networks, from `pack_player`, oldest first.
     """
-    check_game(game)
     evaluator = {"evaluator": "network" if packed else "uniform", "seed": 0}
     settings = search_settings(search) | evaluator
     data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
@@ -81,14 +80,6 @@ def is_live(game: Game) -> bool:
     return game.name.partition(":")[0] in GAMES and game.step is games.make(game.name).step
 
 
-def check_game(game: Game) -> None:
-    """Rejects games that a page cannot search."""
-    if not is_live(game):
-        raise ValueError(
-            f"a page does not have the rules of {game.name}: use {', '.join(GAMES)}, of any size"
-        )
-
-
 def search_settings(search: Algorithm) -> dict[str, Any]:
     """Returns the settings of all algorithms; those of `search` override the defaults.
 
@@ -111,7 +102,6 @@ def search_settings(search: Algorithm) -> dict[str, Any]:
 
 def pack_player(player: Player) -> dict[str, Any]:
     """Packs a player's network for a page; in small games, its outputs in all positions."""
-    check_game(player.game)
     if not player.game.is_small:
         return pack_weights(player)
     solution = solve(player.game)

@@ -14,8 +14,8 @@ from azjax.games.base import init_batch
 from azjax.runs import presets
 from azjax.runs.config import Config, Plan, make_parts
 from azjax.runs.player import Player
-from azjax.viz import animation, games
-from azjax.viz.games import sample_games
+from azjax.viz import animation, pictures
+from azjax.viz.pictures import sample_games
 from azjax.viz.report import write_report
 from refusals import assert_refused
 
@@ -34,7 +34,7 @@ def player(tic_tac_toe):
 def searched(player):
     """The result of one search, the step that its moves make, and whether that ends the game."""
     states, still = init_batch(player.game, 4), np.zeros(4, np.float32)
-    search = games._make_search(player.parts)
+    search = pictures._make_search(player.parts)
     return jax.device_get(search(player.params, jax.random.key(0), states, still, False))
 
 
@@ -73,7 +73,7 @@ def test_games_have_the_noise_and_the_temperature_of_training(player, searched, 
         calls.append((temperature.tolist(), add_noise))
         return result, step, np.full(4, len(calls) == 6)
 
-    monkeypatch.setattr(games, "_make_search", lambda parts: search)
+    monkeypatch.setattr(pictures, "_make_search", lambda parts: search)
     plies = dataclasses.replace(CONFIG.selfplay, temperature=0.7, temperature_plies=2)
     changed = player.parts._replace(selfplay=plies, game=player.game._replace(max_plies=3))
     changed = dataclasses.replace(player, parts=changed)

@@ -9,7 +9,6 @@ from azjax.runs.pretrained import names
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.viz import page
 from azjax.viz.live import live_data
-from nim import NIM
 from refusals import assert_refused
 
 FOUR = games.make("connect_four")
@@ -20,10 +19,6 @@ def test_searches_that_cannot_be_shown_are_rejected(tic_tac_toe):
         (
             lambda: live_data(tic_tac_toe, object()),
             "does not support the search object: use PUCT, Gumbel or UCT",
-        ),
-        (
-            lambda: live_data(NIM, PUCT()),
-            "a page does not have the rules of nim: use tic_tac_toe, connect_four, mnk, hex",
         ),
     )
 
