@@ -15,11 +15,6 @@ from azjax.games.square import State
 LINES = find_lines(3, 3, 3)  # The eight ways to win.
 
 
-def board_text(states: State) -> str:
-    """Returns the boards of states `[..., 9]` as one string of the characters `.XO`."""
-    return "".join(".XO"[mark] for mark in np.ravel(states.board))
-
-
 def from_board(board: Sequence[int] | np.ndarray) -> State:
     """Returns the state of a board; the numbers of X and O determine the player to move.
 

@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -44,12 +44,6 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
     return draw_text(game.display.render(state), ", ".join(items))
 
 
-def split_states(states: State) -> Iterator[State]:
-    """Yields the states of a batch, on the host."""
-    leaves, structure = jax.tree.flatten(jax.device_get(states))
-    return (structure.unflatten(row) for row in zip(*leaves, strict=True))
-
-
 def draw_states(
     game: Game,
     states: State,
@@ -81,12 +75,11 @@ def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) 
     """Draws the first `most` states `[B, ...]` of a search with its policy, move and value."""
     weights = np.asarray(result.action_weights)
     labels = np.vectorize("{:.0%}".format)(weights)
-    names = (name_actions(game, state) for state in split_states(states))
-    chosen = zip(names, np.asarray(result.action), np.asarray(result.value), strict=True)
-    captions = [
-        f"plays {moves[action]}, value {signed(float(value))}"
-        for moves, action, value in itertools.islice(chosen, most)
-    ]
+    shown: Any = jax.device_get(states)
+    captions = []
+    for i, action in enumerate(np.asarray(result.action)[:most]):
+        name = name_actions(game, jax.tree.map(lambda leaf, i=i: leaf[i], shown))[action]
+        captions.append(f"plays {name}, value {signed(float(result.value[i]))}")
     return draw_states(game, states, captions, most=most, values=weights, labels=labels)
 
 
