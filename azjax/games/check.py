@@ -115,11 +115,9 @@ def _positions(game: Game) -> Rules:
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
-    shape = len(class_of), game.num_actions
-    rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
-    yield rule, outcomes.shape == shape and len(class_of)
     has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
-    yield "class_of and apart of its positions refer to entries of classes", has_classes
+    is_complete = has_classes and outcomes.shape == (len(class_of), game.num_actions)
+    yield "its positions have outcomes [S, A], and class_of and apart refer to classes", is_complete
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)

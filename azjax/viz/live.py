@@ -11,7 +11,7 @@ import numpy as np
 
 from azjax import games
 from azjax.games import solver
-from azjax.games.base import Game, State
+from azjax.games.base import Game
 from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
 from azjax.runs.player import Player
@@ -55,16 +55,11 @@ def _positions(game: Game) -> dict[str, Any]:
     rows = solution.decisions
     legal = solution.legal[rows]
     return {
-        "boards": board_text(solution.decision_states),
+        "boards": "".join(".XO"[mark] for mark in np.ravel(solution.decision_states.board)),
         "values": pack(solution.values[rows], "i1"),
         "counts": pack(legal.sum(axis=1), "<u2"),
         "optimal": pack(solution.optimal[rows][legal], "u1"),
     }
-
-
-def board_text(states: State) -> str:
-    """Writes the `board` of each state, 1, -1 or 0 per cell, as characters of `.XO`."""
-    return "".join(".XO"[mark] for mark in np.ravel(states.board))
 
 
 def game_title(name: str) -> str:
