@@ -13,6 +13,7 @@ from azjax.cli.parsing import Place
 from azjax.players import game_files, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
+from azjax.viz.chart import interval_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,11 +31,14 @@ class Options:
     """Random moves that lead to each of these positions."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness."""
+    plot: pathlib.Path | None = None
+    """Draw the ratings into this SVG file."""
     export_games: pathlib.Path | None = None
     """Write all games into this file: .jsonl (any game) or .sgf (Go, Othello, Hex)."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
+        console.check_plot(self.plot)
         if self.export_games:
             game_files.check_path(self.export_games)
 
@@ -63,6 +67,9 @@ def run(options: Options) -> int:
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
+    if options.plot:
+        intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
+        standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
     if options.export_games:
         game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0

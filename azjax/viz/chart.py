@@ -1,10 +1,11 @@
-"""Line charts as SVG elements that follow a page's theme."""
+"""Line charts and interval charts as SVG elements that follow a page's theme."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import Drawing, canvas, node
+from azjax.players.statistics import Interval
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
@@ -13,6 +14,7 @@ _DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that have a tooltip.
 _LEAST = 480  # Minimum width in pixels, at which the font size is 9 pixels.
 _LINE = 15  # Minimum distance between labels.
+_ROW = 24  # Height of an interval.
 
 
 def line_chart(
@@ -50,7 +52,7 @@ def line_chart(
     to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
     to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
     parts = [_title(title, unit), *_y_axis(ticks, to_y)]
-    parts.append(_x_axis(x_label, _x_ticks(xs, log_x), to_x))
+    parts.append(_x_axis(_BOTTOM, x_label, _x_ticks(xs, log_x), to_x))
     for i, name in enumerate(lines):
         if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
             look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
@@ -61,9 +63,38 @@ def line_chart(
             places = [(to_x(x), to_y(y)) for x, y in line]
             tips = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
             parts.append(_line(name, _color(i), places, tips, next(label_ys)))
-    picture = canvas(_WIDTH, _HEIGHT, *parts, label=title).element
+    return _picture(title, parts, _HEIGHT, _WIDTH)
+
+
+def interval_chart(title: str, intervals: Mapping[str, Interval]) -> Element:
+    """Draws estimates with their intervals, one below the other, each with its name."""
+    if not intervals:
+        raise ValueError(f"{title!r} has no intervals: give one or more")
+    low, high = min(i.low for i in intervals.values()), max(i.high for i in intervals.values())
+    ticks, bottom = _ticks(low, high), _TOP + _ROW * len(intervals)
+    to_x = _scale(ticks[0], ticks[-1], _LEFT, _RIGHT)
+    parts = [_title(title)]
+    for x in map(to_x, ticks):
+        look = {"stroke": "currentColor", "stroke-opacity": 0.16}
+        parts.append(node("line", {"x1": x, "x2": x, "y1": _TOP, "y2": bottom} | look))
+    parts.append(_x_axis(bottom, "", ticks, to_x))
+    for row, (name, interval) in enumerate(intervals.items()):
+        y, (x, start, end) = _TOP + _ROW * (row + 0.5), map(to_x, interval)
+        look = {"stroke-width": 2, "style": f"stroke: {_color(0)}"}
+        numbers = "{} [{}, {}]".format(*map(_number, interval))
+        parts += [
+            node("line", {"x1": start, "x2": end, "y1": y, "y2": y} | look),
+            _dot((x, y), 4, _color(0), f"{name}: {numbers}"),
+            _text(_RIGHT + 10, y + 4, name),
+        ]
+    width = max(_WIDTH, _RIGHT + 20 + 7 * max(map(len, intervals)))  # Names are not cut off.
+    return _picture(title, parts, bottom + 36, width)
+
+
+def _picture(title: str, parts: Iterable[Element], height: float, width: float) -> Element:
+    picture = canvas(width, height, *parts, label=title).element
     picture.set("class", "az-chart")
-    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {_WIDTH}px; height: auto")
+    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {width}px; height: auto")
     return picture
 
 
@@ -140,9 +171,9 @@ def _y_axis(ticks: Sequence[float], to_y) -> Iterable[Element]:
             yield _text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True)
 
 
-def _x_axis(x_label: str, ticks: Iterable[float], to_x) -> Element:
-    parts = [_text(to_x(x), _BOTTOM + 16, _number(x), anchor="middle", faint=True) for x in ticks]
-    name = _text(_RIGHT + 24, _BOTTOM + 16, x_label, faint=True)
+def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Element:
+    parts = [_text(to_x(x), bottom + 16, _number(x), anchor="middle", faint=True) for x in ticks]
+    name = _text(_RIGHT + 24, bottom + 16, x_label, faint=True)
     return node("g", None, *parts, name)
 
 
@@ -151,8 +182,7 @@ def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Ele
     look |= {"stroke-linecap": "round", "style": f"stroke: {color}"}
     parts = [node("path", {"d": _path(places)} | look)]
     if len(places) == 1:
-        (x, y), look = places[0], {"r": 3, "style": f"fill: {color}"}
-        parts.append(node("circle", {"cx": x, "cy": y} | look))
+        parts.append(_dot(places[0], 3, color))
     stride = -(-len(places) // _MOST_TITLES)
     for (x, y), tip in list(zip(places, tips, strict=True))[::-stride]:
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
@@ -169,6 +199,11 @@ def _color(index: int) -> str:
 
 def _path(places) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+
+
+def _dot(place, radius: float, color: str, tip: str | None = None) -> Element:
+    look = {"cx": place[0], "cy": place[1], "r": radius, "style": f"fill: {color}"}
+    return node("circle", look, *([node("title", None, tip)] if tip else []))
 
 
 def _text(x, y, text, size=12.0, anchor=None, weight=None, faint=False) -> Element:

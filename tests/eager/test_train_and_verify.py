@@ -44,11 +44,11 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
+    ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
+    ("random perfect --plot x.png", "x.png is not an SVG: use a name that ends in .svg"),
 ]
 SEEDS = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
-    ("--plot /nowhere/x.svg", "there is no folder /nowhere"),
-    ("--plot x.png", "x.png is not an SVG: use a name that ends in .svg"),
     ("--game hex:6", "hex:6 has too many positions to enumerate, so no seed can"),
 ]
 PLAY = [
