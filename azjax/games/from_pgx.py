@@ -18,7 +18,7 @@ import numpy as np
 from azjax._commands import check_installed
 from azjax._settings import did_you_mean
 from azjax.drawing import Drawing, canvas, node
-from azjax.games import connect_four, hex, mnk, othello
+from azjax.games import mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
 from azjax.games.square import with_pass
@@ -117,38 +117,24 @@ def make(name: str) -> Game:
 def _symmetries(name: str, size: int) -> Symmetries | None:
     if name == "othello":
         return othello.symmetries(size)
-    if name != "tic_tac_toe" and not name.startswith("go_"):
-        return None
-    square = mnk.symmetries(size, size)
-    return square if name == "tic_tac_toe" else with_pass(square.cells)
+    return with_pass(mnk.symmetries(size, size).cells) if name.startswith("go_") else None
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns the display: that of the same game or board here, or only the pictures of pgx."""
-    if name == "tic_tac_toe":
-        like = mnk.display(3, 3, 3)
-    elif name == "connect_four":
-        like = connect_four.display(6, 7, 4)
-    elif name == "hex":
-        like = hex.display(size, swap=True, mirrored=False)
-    elif name == "othello" or name.startswith("go_"):
-        like = othello.display(size)  # Go has stones, an action per cell and a pass as well.
-    else:
+    """Returns the display of Othello for boards of stones with a pass, or the pictures of pgx."""
+    if name != "othello" and not name.startswith("go_"):
         return Display(draw=_draw)
 
     def stones(state: Any) -> Stones:
-        if name == "hex":  # Its board has the same orientation for both players.
-            board = np.sign(np.asarray(state._x.board))
-        else:
-            planes = np.asarray(env.observe(state))
-            board = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
-        board: Any = -board if int(player(state)) else board
+        planes = np.asarray(env.observe(state))
+        board: Any = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
+        board = -board if int(player(state)) else board
         return Stones(board, jnp.int8(0), jnp.bool_(False))
 
     def adapt(function: Any) -> Any:
         return lambda state, **options: function(stones(state), **options)
 
-    return Display(*map(adapt, like))
+    return Display(*map(adapt, othello.display(size)))
 
 
 def _draw(state: Any, values=None, labels=None, last=None, size: float = 300) -> Drawing:

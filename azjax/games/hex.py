@@ -101,7 +101,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         symmetries=with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=display(n, swap),
+        display=_display(n, swap),
     )
 
 
@@ -128,16 +128,10 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     return reached[-1] != 0
 
 
-def display(n: int, swap: bool, mirrored: bool = True) -> Display:
-    """Returns the display; an action is named and drawn where its stone appears.
-
-    Args:
-      n: rows and columns.
-      swap: whether the last action is a swap.
-      mirrored: whether the actions of O are numbered after a reflection.
-    """
-    own, none = np.arange(n * n), np.full(int(swap), n * n)
-    cells = [np.append(order, none) for order in (own, _mirror(n) if mirrored else own)]
+def _display(n: int, swap: bool) -> Display:
+    """Returns the display; an action is named and drawn where its stone appears."""
+    none = np.full(int(swap), n * n)
+    cells = [np.append(order, none) for order in (np.arange(n * n), _mirror(n))]
     names = (*cell_names(n, n), "swap")
     return make_display(
         (n, n),

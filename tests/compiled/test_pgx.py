@@ -24,7 +24,7 @@ def _shared():
         yield
 
 
-def test_tic_tac_toe_has_the_same_rules_and_pictures():
+def test_tic_tac_toe_has_the_same_rules():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
 
 
