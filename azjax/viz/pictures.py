@@ -71,18 +71,6 @@ def draw_states(
     return gallery(pictures, captions[:most], rest=count - len(pictures))
 
 
-def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) -> Drawing:
-    """Draws the first `most` states `[B, ...]` of a search with its policy, move and value."""
-    weights = np.asarray(result.action_weights)
-    labels = np.vectorize("{:.0%}".format)(weights)
-    shown: Any = jax.device_get(states)
-    captions = []
-    for i, action in enumerate(np.asarray(result.action)[:most]):
-        name = name_actions(game, jax.tree.map(lambda leaf, i=i: leaf[i], shown))[action]
-        captions.append(f"plays {name}, value {signed(float(result.value[i]))}")
-    return draw_states(game, states, captions, most=most, values=weights, labels=labels)
-
-
 def draw_text(text: str, below: str = "") -> Drawing:
     """Draws monospaced text, and another text below it, which is wrapped at spaces."""
     lines = text.splitlines()
