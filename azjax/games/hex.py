@@ -52,10 +52,8 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
       n: rows and columns.
       swap: whether the second player may swap.
     """
-    if not 1 <= n <= _LARGEST:
-        raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
-    if swap and n == 1:
-        raise ValueError("hex of 1 by 1 is over before a swap is possible: use 2 or more")
+    if not 2 <= n <= _LARGEST:
+        raise ValueError(f"hex has no board of {n} by {n}: use 2 to {_LARGEST}")
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
@@ -88,7 +86,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
-    half_turn = diagonals(n)[: 2 if n > 1 else 1]
+    half_turn = diagonals(n)[:2]
     return make_game(
         (n, n),
         cells + swap,

@@ -119,9 +119,9 @@ def pack_answers(
 def pack_weights(player: Player) -> dict[str, Any]:
     """Packs the folded weights of a network, for `openNetworks` in `js/network.js`."""
     network = player.parts.network
-    plain = None if network.plain is None else network.plain(player.params)
-    if plain is None:
+    if network.plain is None:
         raise ValueError("a page cannot compute this network: use an MLP or a residual network")
+    plain = network.plain(player.params)
     if plain.kind == "quantized":
         return _pack_integers(player)
     kind, blocks, norm, layers = plain

@@ -172,8 +172,6 @@ def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, floa
 
 # Games of self-play.
 
-_BATCH = 4  # Positions searched together. A single shape needs a single compilation.
-
 
 class Move(NamedTuple):
     """One move of a game."""
@@ -209,22 +207,21 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
     """Plays games of a player against itself, with the noise and the temperature of training."""
     game, settings = player.game, player.parts.selfplay
     search = functools.partial(_make_search(player.parts), player.params)
-    batch = max(num_games, _BATCH)
-    states, games = jax.device_get(init_batch(game, batch)), [[] for _ in range(num_games)]
-    live = np.ones(batch, bool)
+    states, games = jax.device_get(init_batch(game, num_games)), [[] for _ in range(num_games)]
+    live = np.ones(num_games, bool)
     for ply in range(game.max_plies):
         temperature = settings.temperature if ply < settings.temperature_plies else 0.0
-        temperatures = np.full(batch, temperature, np.float32)
+        temperatures = np.full(num_games, temperature, np.float32)
         searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
         result, step, over = jax.device_get(searched)
         players = np.asarray(jax.vmap(game.player)(states))
-        for i in np.flatnonzero(live[:num_games]):
+        for i in np.flatnonzero(live):
             state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
             value, reward = float(result.q_values[i, action]), int(step.reward[i])
             weights = result.action_weights[i]
             games[i].append(Move(state, int(players[i]), action, weights, value, reward))
         states, live = step.state, live & ~over
-        if not live[:num_games].any():
+        if not live.any():
             break
     return games
 
