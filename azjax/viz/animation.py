@@ -18,6 +18,7 @@ from azjax.games.base import Game
 from azjax.games.solver import Solution, symmetry_classes
 
 _MOST = 2400  # Dots.
+_FRAMES = 12  # At most.
 _COLUMNS = 34  # Dots in a row, at most; the next ply starts after an empty row.
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # A font size of 13 is 9 pixels on a phone.
 _TOP, _BELOW = 108, 68  # Margins above and below the dots.
@@ -140,11 +141,9 @@ def choose_frames(number: int, most: int) -> np.ndarray:
     return np.unique(np.rint(np.geomspace(1, number, most)).astype(int)) - 1
 
 
-def draw_run(
-    run_dir: str | os.PathLike[str], game: Game, solution: Solution, max_frames: int = 12
-) -> Drawing:
+def draw_run(run_dir: str | os.PathLike[str], game: Game, solution: Solution) -> Drawing:
     """Draws the animation of a run; the first and last iteration are always shown."""
-    frames = load_blunders(run_dir, len(solution.decisions), max_frames)
+    frames = load_blunders(run_dir, len(solution.decisions), _FRAMES)
     return draw_animation(make_atlas(game, solution), *frames)
 
 

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
@@ -31,17 +30,11 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
       game: the game. If its display has no `draw`, the picture is the text of `render`.
       state: one state.
       size: width in pixels; by default the game's. Text has the same font size everywhere.
-      **look: `values`, `labels` and `last`, as in `Display.draw`. Text has its labels below it
-        and ignores the values.
+      **look: `values`, `labels` and `last`, as in `Display.draw`; text ignores them.
     """
     if game.display.draw is not None:
         return game.display.draw(state, **look | ({} if size is None else {"size": size}))
-    labels = look.get("labels")
-    named = [] if labels is None else zip(name_actions(game, state), labels, strict=True)
-    items = [
-        f"{name}: {label}".replace(" ", "\N{NO-BREAK SPACE}") for name, label in named if label
-    ]
-    return draw_text(game.display.render(state), ", ".join(items))
+    return draw_text(game.display.render(state))
 
 
 def draw_states(
@@ -71,12 +64,9 @@ def draw_states(
     return gallery(pictures, captions[:most], rest=count - len(pictures))
 
 
-def draw_text(text: str, below: str = "") -> Drawing:
-    """Draws monospaced text, and another text below it, which is wrapped at spaces."""
-    lines = text.splitlines()
-    wide = max(24, *map(len, lines), 0)
-    lines += textwrap.wrap(below, wide, break_long_words=False, break_on_hyphens=False)
-    lines = ["".join(c if c.isprintable() else " " for c in line) for line in lines]
+def draw_text(text: str) -> Drawing:
+    """Draws monospaced text."""
+    lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
     width = _WIDTH * max(map(len, lines), default=0) + 2 * _MARGIN
     height = _HEIGHT * len(lines) + 2 * _MARGIN
     paper = {"width": width, "height": height, "fill": "#ffffff", "class": "az-paper"}
