@@ -65,8 +65,8 @@ def _positions(game: Game) -> dict[str, Any]:
 def game_title(name: str) -> str:
     """Returns the title of a game on pages, such as `Connect Four 4 × 5`."""
     base, _, size = name.partition(":")
-    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four", "mnk": "m,n,k"}
-    words = known.get(base, base.replace("_", " "))
+    known = {"tic_tac_toe": "tic-tac-toe", "mnk": "m,n,k"}
+    words = known.get(base, base.replace("_", " ").title())
     return " ".join([words, *([" × ".join(size.split("x"))] if size else [])])
 
 

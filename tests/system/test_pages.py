@@ -263,7 +263,7 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
         found = train.parse(["--smoke", "--network.kind=mlp", *own])
         make_run(tmp_path / "rules", found.config, game=custom.find_game("pile.py:rules"))
         assert explain.main(own) == 0
-        note = "The page does not have the rules of misere pile."
+        note = "The page does not have the rules of Misere Pile."
         assert note in capfd.readouterr().err
         assert play.main(["--o", "network", *own]) == 0
     page = pathlib.Path("explain.html").read_text()
