@@ -211,14 +211,11 @@ _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
     "Most sections of the page share one position: change it in one section, and the others follow."
 )
-_RECORDED = "This page shows recorded games of one player that was trained in this way."
 
 
 def introduce(is_live: bool) -> Section:
     """Returns the first section of a page; `is_live`: whether searches run in the page."""
-    texts = [
-        node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE if is_live else _RECORDED)
-    ]
+    texts = [node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE)[: 1 + is_live]]
     return Section("What this page is about", element=node("div", None, *texts))
 
 
