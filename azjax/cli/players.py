@@ -221,9 +221,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     alone = spec._replace(name="alphazero" if number else "network")
     moves = [(table.states, table.actions) for table in tables]
     moves = jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
-    agent = with_overrides(
-        _trained_agent(alone, player, run_dir), state_lookup(player.game, *moves)
-    )
+    agent = with_overrides(_trained_agent(alone, player, run_dir), state_lookup(*moves))
     return agent._replace(name=f"repaired({number})" if number else "repaired")
 
 

@@ -77,7 +77,7 @@ def random_agent(game: Game) -> Agent:
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
     """Makes a player that plays the first optimal action; all optimal actions have equal weight."""
-    index = make_index(game, solution.states)
+    index = make_index(solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
     def act(params, key, states):

@@ -125,7 +125,7 @@ def player(name: str) -> Agent:
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
     """Makes a player that looks up the moves of a deterministic player in a table."""
-    index, decide_all = make_index(game, solution.states), jax.jit(agent.act)
+    index, decide_all = make_index(solution.states), jax.jit(agent.act)
     actions = np.zeros(solution.num_states, np.int32)
     weights = np.zeros(solution.legal.shape, np.float32)
     for rows in _chunks(solution):
