@@ -13,7 +13,7 @@ from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range
 from azjax.cli import console, custom, launch
 from azjax.cli.parsing import Place
-from azjax.exact import exhaustive, sampling
+from azjax.exact import exhaustive
 from azjax.exact.moves import replay
 from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
@@ -48,8 +48,6 @@ class Options:
     lines: Literal["first", "second"] | None = None
     """Play the player in this seat against every reply, instead of verifying all positions. Works
     for every game."""
-    most: Annotated[int, Range(sampling.GROUPS)] | None = None
-    """With --lines, explore at most this many positions per ply; a sample if there are more."""
     repair: Count = 0
     """With --lines, repair lost games by a longer search, in at most this many rounds. The better
     moves go into an override table, and the result is for the player with this table."""
@@ -64,11 +62,8 @@ class Options:
             raise ValueError("--lines examines one player: give --simulations a single number")
         if self.lines is not None and self.until is not None:
             raise ValueError("--until is for all positions: leave it out, or leave --lines out")
-        for name in ("most", "repair"):
-            if self.lines is None and getattr(self, name):
-                raise ValueError(f"--{name} is a setting of --lines: add --lines first")
-        if self.most is not None and self.repair:
-            raise ValueError("--repair explores all games: leave --most out")
+        if self.lines is None and self.repair:
+            raise ValueError("--repair is a setting of --lines: add --lines first")
 
 
 def examine(options: Options) -> int:
@@ -270,7 +265,6 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
         options.lines,
         simulations=simulations,
         run_dir=run_dir,
-        most=options.most,
         rounds=options.repair,
         watch=watch,
         notify=show_round,
@@ -297,7 +291,6 @@ def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
 
 def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> dict[str, Any]:
     last, ends = proof.exploration, proof.exploration.ends
-    games = ends.games[0] + ends.games[1:].mean(axis=0)
     return {
         "game": player.game.name,
         "iteration": player.iteration,
@@ -305,12 +298,10 @@ def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> d
         "simulations": simulations,
         "overrides": len(proof.table.actions),
         "unbeatable": proof.is_proof,
-        "sampled": last.sampled,
         "up_to_symmetry": proof.symmetric,
         "decisions": ends.decisions,
         "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
-        "games": dict(zip(_OUTCOMES, games.tolist(), strict=True)),
-        "share_of_games_lost": ends.share(2),
+        "games": dict(zip(_OUTCOMES, ends.games.tolist(), strict=True)),
         "first_lost_game": last.lost,
     }
 
@@ -325,12 +316,8 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
     print(f"{player.game.name}, network #{player.iteration} {name}, moving {seat}")
     rows = []
     for column, outcome in enumerate(_OUTCOMES):
-        share, low, high = ends.share(column)
-        percent = f"{100 * share:.4g}"
-        if last.sampled:
-            percent += f" [{100 * low:.3g}, {100 * high:.3g}]"
-        of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
-        rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
+        of_ends, of_games = (100 * x[column] / max(x.sum(), 1) for x in (ends.moves, ends.games))
+        rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", f"{of_games:.4g}"))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)
     copies = ", symmetric copies counted once" if proof.symmetric else ""
     print(f"{ends.decisions:,} positions decided{copies}, {last.ply + 1} plies")
@@ -338,9 +325,7 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
         [names] = name_moves(player.game, np.array([last.lost]))
         state = jax.tree.map(lambda leaf: leaf[0], replay(player.game, [last.lost]))
         print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
-    elif not proof.is_proof:
-        print("NOT PROVED: no explored game is lost, but positions were left out")
-    else:
+    elif proof.is_proof:
         print(f"UNBEATABLE moving {seat}: no game is lost, over all replies of the opponent")
 
 

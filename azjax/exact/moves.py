@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.exact.sampling import GROUPS, merge
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, where
 
@@ -161,8 +160,8 @@ def make_moves(
     signs = np.where(moves.is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
     ended, last = parents[over], actions[over]
-    games = np.zeros((1 + GROUPS, 3))
-    np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
+    games = np.zeros(3)
+    np.add.at(games, columns, rows["games"][ended])
     lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
     counts = np.bincount(columns, minlength=3)
     children = rows[parents[~over]]
@@ -170,6 +169,22 @@ def make_moves(
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
     return merge(children), {**ends, "unlike": moves.violations + (offset, 0)}
+
+
+def merge(rows: np.ndarray) -> np.ndarray:
+    """Merges equal positions, adds up the games that lead to them, and sorts by hash.
+
+    The key of a position is its symmetric copy with the smallest hash.
+    """
+    copies = rows["images"]
+    hashed = packing.hashes(copies.reshape(-1, copies.shape[2])).reshape(copies.shape[:2])
+    keys = copies[np.arange(len(copies)), hashed.argmin(axis=1)]
+    order, first, hashes = packing.group_equal(keys)
+    merged = rows[order[first]]
+    merged["hash"] = hashes
+    if len(rows):
+        merged["games"] = np.add.reduceat(rows["games"][order], first)
+    return merged
 
 
 @functools.lru_cache(maxsize=8)

@@ -9,8 +9,8 @@
 | `starts.json`        | the line to each position of ply 0                                  |
 | `settings.json`      | the other settings that determine the positions                     |
 
-The fields of a position are `hash`, `images` (its symmetric copies, itself first), `group` (its
-sample), `games` (that lead to it), `parent` (its index in the previous ply) and `action`.
+The fields of a position are `hash`, `images` (its symmetric copies, itself first), `games` (that
+lead to it), `parent` (its index in the previous ply) and `action`.
 
 The last 32 bytes of a file of arrays are a SHA-256 of its ply, its name and the bytes before them.
 Programs that read NumPy files ignore them. Every file is checked when it is first read.
@@ -33,8 +33,7 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from azjax._files import remove, replacing, write_json
-from azjax.exact.moves import Line, players_and_legal, replay
-from azjax.exact.sampling import make_sampler, merge
+from azjax.exact.moves import Line, merge, players_and_legal, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game
 
@@ -142,41 +141,27 @@ def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> n
     states = [packing.pack(replay(game, lines)) for lines in played]
     fields: list[Any] = [("hash", np.uint64)]
     fields += [("images", np.uint8, (len(symmetries), states[0].shape[1]))]
-    fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
-    rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
+    fields += [("games", np.float64), ("parent", np.int64), ("action", np.int32)]
+    rows = np.zeros(len(starts), fields)
     rows["images"] = np.stack(states, axis=1)
     rows["games"] = 1
     return rows
 
 
-def write_ply(
-    ply_folder: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None
-) -> None:
-    """Writes the positions of a ply, or a sample of at most `most` of them, atomically."""
+def write_ply(ply_folder: pathlib.Path, parts: Iterable[np.ndarray]) -> None:
+    """Writes the positions of a ply, atomically."""
     temporary = ply_folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
-    paths = _write_parts(temporary, parts)
-    whole = [np.load(path, mmap_mode="r") for path in paths]
-    if most is not None and sum(map(len, whole)) > most:
-        draw = make_sampler(whole, most, int(ply_folder.name))
-        drawn = _write_parts(temporary, (draw(np.array(part)) for part in whole))
-        for path in paths[len(drawn) :]:
-            path.unlink()
-        whole = [np.load(path, mmap_mode="r") for path in drawn]
-    save(temporary / _BOUNDS, np.cumsum([0, *map(len, whole)]))
+    bounds = [0]
+    for part in (part for part in parts if len(part)):
+        save(temporary / PARTS.format(len(bounds) - 1), part)
+        bounds.append(bounds[-1] + len(part))
+    save(temporary / _BOUNDS, np.array(bounds))
     temporary.rename(ply_folder)
 
 
-def _write_parts(folder: pathlib.Path, parts: Iterable[np.ndarray]) -> list[pathlib.Path]:
-    paths = []
-    for part in (part for part in parts if len(part)):
-        paths.append(folder / PARTS.format(len(paths)))
-        save(paths[-1], part)  # Mappings of a replaced file stay valid.
-    return paths
-
-
-def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
+def gather(folder: pathlib.Path, ply: int, part_size: int) -> None:
     """Writes the next ply from the children of this one, and reduces this one to its moves."""
     here = ply_path(folder, ply)
     children = [load(path) for path in paths_of(here, CHILDREN)]
@@ -188,7 +173,7 @@ def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> 
     merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
     for path in paths_of(here, PARTS):
         save(path, repack_fields(np.array(load(path))[["parent", "action"]]))
-    write_ply(ply_path(folder, ply + 1), merged, most)
+    write_ply(ply_path(folder, ply + 1), merged)
 
 
 def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
