@@ -137,8 +137,6 @@ def _explore_ply(
             chosen = None
             if not path.exists():
                 rows = np.array(ply_files.load(parts[number]))
-                if "images" not in (rows.dtype.names or ()):  # The part was explored.
-                    ply_files.load(path)  # Raises.
                 chosen = rows, choose(rows, functools.partial(line_to, number))
             yield number, chosen
 

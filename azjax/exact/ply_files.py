@@ -6,21 +6,14 @@
 | `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
 | `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
 | `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
-| `starts.json`        | the line to each position of ply 0                                  |
-| `settings.json`      | the other settings that determine the positions                     |
+| `settings.json`      | what determines the positions, with the line to each one of ply 0   |
 
 The fields of a position are `hash`, `images` (its symmetric copies, itself first), `games` (that
 lead to it), `parent` (its index in the previous ply) and `action`.
-
-The last 32 bytes of a file of arrays are a SHA-256 of its ply, its name and the bytes before them.
-Programs that read NumPy files ignore them. Every file is checked when it is first read.
 """
 
 import collections
 import concurrent.futures
-import functools
-import hashlib
-import io
 import itertools
 import json
 import os
@@ -38,9 +31,8 @@ from azjax.games import rows as packing
 from azjax.games.base import Game
 
 _WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
-_STARTS, _SETTINGS, _BOUNDS = "starts.json", "settings.json", "bounds.npy"
+_SETTINGS, _BOUNDS = "settings.json", "bounds.npy"
 PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
-_DIGEST = hashlib.sha256().digest_size
 
 
 def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
@@ -60,39 +52,14 @@ def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
 
 def load(path: pathlib.Path) -> Any:
     """Returns the memory-mapped array of a file, or the arrays by name."""
-    if not path.is_file() or not _is_sound(path, path.stat().st_mtime_ns):
-        raise _damaged(path, path.parent.parent)
-    if path.suffix == ".npy":
-        return np.load(path, mmap_mode="r")
-    with np.load(io.BytesIO(path.read_bytes()[:-_DIGEST])) as file:
-        return dict(file)
-
-
-@functools.lru_cache(maxsize=2**20)  # A part is read once for each ply after it.
-def _is_sound(path: pathlib.Path, modified: int) -> bool:
-    content = path.read_bytes()
-    return content[-_DIGEST:] == _digest(path, content[:-_DIGEST])
-
-
-def _digest(path: pathlib.Path, content: bytes) -> bytes:
-    # It differs between plies and parts of equal content.
-    return hashlib.sha256(f"{path.parent.stem}/{path.name}".encode() + content).digest()
-
-
-def _damaged(path: pathlib.Path, folder: pathlib.Path) -> ValueError:
-    return ValueError(
-        f"{path} is missing, damaged or from another version of azjax: delete the folder {folder}, "
-        "and explore again"
-    )
+    content = np.load(path, mmap_mode="r")
+    return dict(content) if path.suffix == ".npz" else content
 
 
 def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
-    """Writes one array or several, with their digest, atomically."""
-    file = io.BytesIO()
-    np.savez(file, **arrays) if array is None else np.save(file, array)
-    content = file.getvalue()
-    with replacing(path) as temporary:
-        temporary.write_bytes(content + _digest(path, content))
+    """Writes one array or several, atomically."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
 def begin(
@@ -103,36 +70,27 @@ def begin(
     part_size: int,
     settings: dict[str, Any],
 ) -> None:
-    """Writes the settings, the starts and ply 0; if they exist, they must be the same."""
+    """Writes the settings and ply 0; if they exist, the settings must be the same."""
     lines = [tuple(map(int, line)) for line in starts]
-    listed = [list(line) for line in lines]
-    if any(folder.glob("[0-9]*")):  # A ply: the settings were written before.
-        for name, given in ((_SETTINGS, settings), (_STARTS, listed)):
-            if (stored := _read_json(folder / name)) != given:
-                raise ValueError(
-                    f"{folder / name} has the settings of another exploration, {stored}, not "
-                    f"{given}: use another folder"
-                )
+    path, settings = folder / _SETTINGS, settings | {"starts": [list(line) for line in lines]}
+    is_new = not any(folder.glob("[0-9]*"))  # The settings are written before the first ply.
+    if not is_new and (stored := json.loads(path.read_text())) != settings:
+        raise ValueError(
+            f"{path} has the settings of another exploration, {stored}, not {settings}: use "
+            "another folder"
+        )
     for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
         remove(leftover)
     if ply_path(folder, 0).exists():
         return
     _, legal = players_and_legal(game, replay(game, lines))
     if not legal.any(axis=1).all():
-        over = listed[legal.any(axis=1).argmin()]
+        over = list(lines[legal.any(axis=1).argmin()])
         raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / _SETTINGS, settings)
-    write_json(folder / _STARTS, listed)
+    write_json(path, settings)
     rows = _first_rows(game, symmetries, lines)
     write_ply(ply_path(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
-
-
-def _read_json(path: pathlib.Path) -> Any:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: deeply nested.
-        raise _damaged(path, path.parent) from error
 
 
 def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> np.ndarray:
@@ -203,7 +161,7 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
             rows = load(paths[number])[indices[is_here] - bounds[number]]
             actions[is_here, earlier - 1], parents[is_here] = rows["action"], rows["parent"]
         indices = parents
-    starts = _read_json(folder / _STARTS)
+    starts = json.loads((folder / _SETTINGS).read_text())["starts"]
     return [
         (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
     ]

@@ -2,7 +2,6 @@
 
 import builtins
 import io
-import itertools
 import os
 import re
 import shutil
@@ -133,42 +132,6 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
     monkeypatch.setattr(ply_files, "_WORKERS", 4)
     assert is_equal(case(tmp_path / "four"), whole)
     assert contents(tmp_path / "four") == files
-
-
-def flip(path, others):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def exchange(path, others):
-    shutil.copy(next(other for other in others if other.suffix == path.suffix), path)
-
-
-DAMAGES = [flip, exchange, lambda path, others: path.unlink()]
-
-
-def test_no_damage_changes_a_result(case, tmp_path, monkeypatch):
-    """The same results again, or one sentence that names a file; also in a killed exploration."""
-    whole, kinds = case(tmp_path / "whole"), set()
-    lost = [*exhaustive.lost_games(tmp_path / "whole")]
-    with monkeypatch.context() as patch:
-        assert kill(case, tmp_path / "killed", Disk(patch, tmp_path), 60)
-    for source in (tmp_path / "whole", tmp_path / "killed"):
-        names = [path.relative_to(source) for path in sorted(source.rglob("*.*")) if path.is_file()]
-        for name, damage in [*itertools.product(names, DAMAGES)][::2]:
-            folder = shutil.copytree(source, tmp_path / "copy")
-            damage(folder / name, [folder / other for other in names[::-1] if other != name])
-            try:
-                assert is_equal(case(folder), whole), name
-                assert [*exhaustive.lost_games(folder)] == lost, name
-            except ValueError as error:
-                assert re.match(rf"{folder}/\S+ (is missing, damaged|has the settings)", str(error))
-                kinds.add(re.sub(r"-?\d+", "", name.name))
-            finally:
-                shutil.rmtree(tmp_path / "copy", ignore_errors=True)
-    archives = {"part.npy", "children.npy", "ends.npz", "bounds.npy"}
-    assert kinds == archives | {"settings.json", "starts.json"}
 
 
 def test_few_parts_are_in_memory_at_a_time(monkeypatch):
