@@ -174,6 +174,6 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
         (lambda: azjax.verify(PLAYER.agent), "player is Agent...which is not of type Player"),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
-        (lambda: azjax.export(PLAYER.agent, "player.onnx"), "player is Agent...which is not of"),
+        (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
         (lambda: azjax.make(None), "name is None, which is not of type str"),
     )
