@@ -18,10 +18,11 @@ from azjax.exact.moves import replay
 from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
+from azjax.games.rows import in_batches
 from azjax.players.game_files import name_moves
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
+from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, random_errors, rates
 from azjax.runs import pretrained
 from azjax.runs.player import Player, is_pretrained
 
@@ -115,7 +116,7 @@ def _verify(options: Options, player: Player) -> int:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        scores, _ = in_slices(player.evaluate)(solution.decision_states)
+        scores, _ = in_batches(player.evaluate, (solution.decision_states,), BATCH)
         actions = np.asarray(choose(scores, solution.legal[solution.decisions]))
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
@@ -167,11 +168,10 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
     """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
     with console.progress() as bar:
         task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        policy = in_slices(
-            functools.partial(_policy, player, num_simulations),
-            lambda done: bar.update(task, completed=done),
+        policy = functools.partial(_policy, player, num_simulations)
+        scores, values = in_batches(
+            policy, (positions.states,), BATCH, lambda done: bar.update(task, completed=done)
         )
-        scores, values = policy(positions.states)
     return count_errors(positions, scores, values), scores
 
 

@@ -11,7 +11,7 @@ import azjax
 from azjax import training
 from azjax.cli import custom, verify
 from azjax.proof.callbacks import LabelledEvaluation
-from azjax.proof.labelled import count_errors, rates
+from azjax.proof.verify import count_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search

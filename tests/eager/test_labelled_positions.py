@@ -7,7 +7,7 @@ import pytest
 from azjax.games import connect_four
 from azjax.games.base import ILLEGAL, Positions
 from azjax.players.statistics import mean_proportion, proportion
-from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, rates
+from azjax.proof.verify import MEAN, ErrorCounts, count_errors, rates
 from reference import Position
 from reference import connect_four as rules
 
