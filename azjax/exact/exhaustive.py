@@ -67,8 +67,8 @@ def explore(
       symmetric: explore only one of the symmetric copies of a position, and assume that the player
         is equivariant: in the other copies, it makes the same move, transformed. Decisions and
         moves are then counted up to symmetry; games are counted in full.
-      compare: call the player on all symmetric copies. If there are then no `symmetry_violations`,
-        the result does not depend on the assumption that the player is equivariant.
+      compare: call the player on all symmetric copies. If it does not break symmetry, the result
+        does not depend on the assumption that it is equivariant.
       starts: lines to the positions from which games are explored.
 
     Yields:
@@ -113,7 +113,7 @@ def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> E
     if lost is None and len(file["lost"]):
         parents, last = file["lost"][:1].T
         lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
-    breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
+    breaks_symmetry = state.breaks_symmetry or bool(file["breaks_symmetry"])
     return state._replace(ends=ends, lost=lost, breaks_symmetry=breaks_symmetry)
 
 
@@ -163,12 +163,13 @@ def finish(steps: Steps) -> Exploration:
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
-    return ply_files.stored_lines(folder, "lost")
-
-
-def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields lines that end with a move that the player does not make in all symmetric copies.
-
-    Only `explore` with `compare` finds them.
-    """
-    return ply_files.stored_lines(folder, "unlike")
+    for ply in itertools.count():
+        here = ply_files.ply_path(folder, ply)
+        if not here.exists():
+            return
+        moves = [np.zeros((0, 2), np.int64)]
+        ends = ply_files.paths_of(here, ply_files.ENDS)
+        moves += [ply_files.load(path)["lost"] for path in ends if path.exists()]
+        parents, last = np.concatenate(moves).T
+        before = ply_files.lines_to(folder, ply, parents) if len(parents) else []
+        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

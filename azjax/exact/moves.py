@@ -63,15 +63,11 @@ def _play(game: Game) -> Callable:
 
 
 class Moves(NamedTuple):
-    """The moves to make in `N` positions.
-
-    `violations` are the index of a position and the player's move there, which it does not make in
-    all symmetric copies.
-    """
+    """The moves to make in `N` positions."""
 
     is_player: np.ndarray  # `bool [N]`, whether the player is to move.
     played: np.ndarray  # `bool [N, A]`, the move of the player, or every reply.
-    violations: np.ndarray  # `int [U, 2]`
+    breaks_symmetry: bool = False  # Whether a compared copy of a position has another move.
 
 
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +100,7 @@ def choose_moves(
     is_player = player == seat
     places = np.flatnonzero(is_player)
     if not len(places):
-        return Moves(is_player, played, np.zeros((0, 2), np.int64))
+        return Moves(is_player, played)
     copies = rows["images"][places, : None if compare else 1]
     chosen = np.asarray(act(packing.unpack(game, copies.reshape(-1, copies.shape[2]))))
     if chosen.shape != (copies.shape[0] * copies.shape[1],):
@@ -115,8 +111,7 @@ def choose_moves(
     chosen = chosen.reshape(copies.shape[:2])
     _check_legal(played[places], chosen, symmetries, lambda row: line_to(places[row]))
     played[places] = np.arange(game.num_actions) == chosen[:, :1]
-    numbered = np.stack([places, chosen[:, 0]], axis=1)
-    return Moves(is_player, played, numbered[~_is_symmetric(copies, chosen, symmetries)])
+    return Moves(is_player, played, not _is_symmetric(copies, chosen, symmetries))
 
 
 def _check_legal(
@@ -135,7 +130,7 @@ def _check_legal(
             )
 
 
-def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
+def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> bool:
     """Returns whether `actions [N, E]` are the same move in all `copies [N, E, R]` of a position.
 
     If several copies of a position are equal, each of their expected actions is accepted.
@@ -144,7 +139,7 @@ def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarra
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):
         is_same = (copies[:, one] == copies[:, other]).all(axis=1)
         is_same_move[:, one] |= is_same & (actions[:, one] == expected[:, other])
-    return np.all(is_same_move, axis=1)
+    return bool(is_same_move.all())
 
 
 def make_moves(
@@ -168,7 +163,7 @@ def make_moves(
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
-    return merge(children), {**ends, "unlike": moves.violations + (offset, 0)}
+    return merge(children), {**ends, "breaks_symmetry": moves.breaks_symmetry}
 
 
 def merge(rows: np.ndarray) -> np.ndarray:

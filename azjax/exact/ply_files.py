@@ -4,7 +4,7 @@
 | -------------------- | ------------------------------------------------------------------- |
 | `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
 | `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
-| `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
+| `PLY/ends-N.npz`     | games that end there, and whether the player breaks symmetry        |
 | `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
 | `settings.json`      | what determines the positions, with the line to each one of ply 0   |
 
@@ -14,7 +14,6 @@ lead to it), `parent` (its index in the previous ply) and `action`.
 
 import collections
 import concurrent.futures
-import itertools
 import json
 import os
 import pathlib
@@ -165,16 +164,3 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
     return [
         (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
     ]
-
-
-def stored_lines(folder: pathlib.Path, kind: str) -> Iterator[Line]:
-    """Yields the lines of one array of `ends-N.npz`, ply by ply."""
-    for ply in itertools.count():
-        here = ply_path(folder, ply)
-        if not here.exists():
-            return
-        moves = [np.zeros((0, 2), np.int64)]
-        moves += [load(path)[kind] for path in paths_of(here, ENDS) if path.exists()]
-        parents, last = np.concatenate(moves).T
-        before = lines_to(folder, ply, parents) if len(parents) else []
-        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

@@ -22,7 +22,6 @@ from azjax.exact.repair import (
     empty_table,
     load_table,
     make_analyze,
-    make_symmetric,
     repair_games,
     save_table,
     table_path,
@@ -63,8 +62,7 @@ class SeatProof(NamedTuple):
     @property
     def is_proof(self) -> bool:
         """Whether no game is lost, in any symmetric copy of a position."""
-        last = self.exploration
-        return not (last.breaks_symmetry or self.lost)
+        return not (self.exploration.breaks_symmetry or self.lost)
 
 
 def repair(
@@ -124,9 +122,8 @@ def prove_seat(
         if rounds and path.exists():
             table = load_table(path, player.game)
         while True:
-            is_last = table.rounds >= rounds
-            proof = games.explore(table, is_last)
-            if is_last or not (proof.lost or proof.exploration.breaks_symmetry):
+            proof = games.explore(table)
+            if proof.is_proof or table.rounds >= rounds:
                 return proof
             better, starts = games.improve(proof)
             better = better._replace(rounds=table.rounds + 1)
@@ -162,14 +159,14 @@ class _Games(NamedTuple):
     def name(self) -> str:
         return self.path.name.removesuffix(TABLE_SUFFIX)
 
-    def explore(self, table: OverrideTable, is_last: bool) -> SeatProof:
+    def explore(self, table: OverrideTable) -> SeatProof:
         """Plays the player with an override table against every reply.
 
         If the network is equivariant, symmetric copies of a position are explored once. This is not
         yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
-        the moves in all copies are compared. The next round repairs the differences; in the last
-        round all copies are explored instead. A network with exact sums needs no comparison if it
-        plays without a search and without a table: its moves are then exactly symmetric.
+        the moves in all copies are compared, and if they differ, all copies are explored. A network
+        with exact sums needs no comparison if it plays without a search and without a table: its
+        moves are then exactly symmetric.
         """
         game, network, has_table = self.player.game, self.player.parts.network, len(table.actions)
         name = self.name + ("-overrides" if has_table else "")
@@ -189,20 +186,17 @@ class _Games(NamedTuple):
         is_exact = network.exact and not self.simulations and not has_table
         if symmetric and not is_exact and not last.ends.moves[2]:
             folder, last = explore("-compared", symmetric=True, compare=True)
-            if last.breaks_symmetry and is_last:
+            if last.breaks_symmetry:
                 (folder, last), symmetric = explore("-copies"), False
         return SeatProof(last, folder, symmetric, table)
 
     def improve(self, proof: SeatProof) -> Repaired:
         """Repairs the lost games of an exploration, and then those that follow from the repair.
 
-        If no game is lost, it makes the moves equal in all symmetric copies of a position. The
-        table is saved after each repair, so its moves survive an interruption.
+        The table is saved after each repair, so its moves survive an interruption.
         """
         game, table = self.player.game, proof.table
         lost = list(exhaustive.lost_games(proof.folder))
-        if not lost:
-            return make_symmetric(game, table, list(exhaustive.symmetry_violations(proof.folder)))
         agent, analyze = make_agent(self.player, self.simulations), None
         starts: list[Line] = []
         for generation in range(_GENERATIONS):

@@ -51,23 +51,22 @@ def test_a_proof_needs_all_games_in_all_copies_without_a_loss():
 
 
 ONCE, COMPARED, COPIES = "", "-compared", "-copies"
-STEPS = [  # Symmetric, exact, simulations, table, last round, result; steps, still symmetric.
-    (False, False, 0, EMPTY, True, {}, [ONCE], False),
-    (True, False, 0, EMPTY, True, {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, True, {"lost": 1}, [ONCE], True),
-    (True, True, 0, EMPTY, True, {}, [ONCE], True),
-    (True, True, 4, EMPTY, True, {}, [ONCE, COMPARED], True),
-    (True, True, 0, table_of(4, 0), True, {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, True, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
-    (True, False, 0, EMPTY, False, {"breaks_symmetry": True}, [ONCE, COMPARED], True),
+STEPS = [  # Symmetric, exact, simulations, table, result; steps, still symmetric.
+    (False, False, 0, EMPTY, {}, [ONCE], False),
+    (True, False, 0, EMPTY, {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, {"lost": 1}, [ONCE], True),
+    (True, True, 0, EMPTY, {}, [ONCE], True),
+    (True, True, 4, EMPTY, {}, [ONCE, COMPARED], True),
+    (True, True, 0, table_of(4, 0), {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
 ]
 
 
 def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
-    """In the last round all copies are explored if the player breaks symmetry."""
+    """All copies are explored if the player breaks symmetry."""
     for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
-    for symmetric, exact, simulations, table, is_last, result, steps, stays in STEPS:
+    for symmetric, exact, simulations, table, result, steps, stays in STEPS:
         explored = []
 
         def explore(game, act, seat, folder, explored=explored, result=result, **settings):
@@ -80,7 +79,7 @@ def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
         player = Player(PARTS._replace(network=network), PLAYER.params, 6)
         path = table_path(tmp_path, 6, 1, simulations)
         games = seats._Games(player, 1, simulations, path, seats.exhaustive.finish)
-        proof = games.explore(table, is_last)
+        proof = games.explore(table)
         begin = f"6-second-{simulations}-" + "overrides-" * len(table.actions)
         begin += seats._digest(player, table)
         assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
@@ -106,7 +105,7 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
     monkeypatch.setattr(seats.exhaustive, "explore", lambda *given, **settings: [START])
     path = table_path(tmp_path, 6, 0, 0)
     games = seats._Games(PLAYER, 0, 0, path, seats.exhaustive.finish)
-    games.explore(table_of(4, 0), True)
+    games.explore(table_of(4, 0))
     assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
 
 
