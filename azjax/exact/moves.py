@@ -13,53 +13,40 @@ import jax
 import numpy as np
 
 from azjax.games import rows as packing
-from azjax.games.base import Game, State, where
+from azjax.games.base import Game, State, init_batch
 
 Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
 
-_REPLAYED = 2**10  # Lines replayed per compiled call.
 _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that are stored for each part.
 
 
 def replay(game: Game, lines: Sequence[Line]) -> State:
     """Returns the positions `[N, ...]` after lines of legal actions, on the host."""
-    counts = np.array([len(line) for line in lines], np.int32)
-    actions = np.zeros((len(lines), game.max_plies), np.int32)
-    for row, line in enumerate(lines):
-        if len(line) > game.max_plies:
-            raise ValueError(
-                f"a line of {game.name} has {len(line)} moves: use {game.max_plies} at most"
-            )
-        actions[row, : len(line)] = line
-    states, is_legal = packing.in_batches(_play(game), (actions, counts), _REPLAYED)
-    if not is_legal.all():
-        row, ply = np.argwhere(~is_legal)[0]
+    lengths = np.array([len(line) for line in lines], int)
+    if max(lengths, default=0) > game.max_plies:
         raise ValueError(
-            f"the action {actions[row, ply]} is illegal in {game.name} after the actions "
-            f"{actions[row, :ply].tolist()}: use lines of legal actions"
+            f"a line of {game.name} has {max(lengths)} moves: use {game.max_plies} at most"
         )
+    first = jax.device_get(init_batch(game, 1))
+    states = jax.tree.map(lambda leaf: np.repeat(leaf, len(lines), axis=0), first)
+    for ply in range(max(lengths, default=0)):
+        rows = np.flatnonzero(lengths > ply)
+        before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+        actions = np.array([lines[row][ply] for row in rows], np.int32)
+        _, legal = players_and_legal(game, before)
+        is_legal = (legal & (np.arange(game.num_actions) == actions[:, None])).any(axis=1)
+        if not is_legal.all():
+            line = list(lines[rows[is_legal.argmin()]])
+            raise ValueError(
+                f"the action {line[ply]} is illegal in {game.name} after the actions "
+                f"{line[:ply]}: use lines of legal actions"
+            )
+        after, *_ = packing.in_batches(_step(game), (before, actions), _BATCH)
+        for leaf, moved in zip(*map(jax.tree.leaves, (states, after)), strict=True):
+            leaf[rows] = moved
     return states
-
-
-@functools.lru_cache(maxsize=8)
-def _play(game: Game) -> Callable:
-    """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
-
-    The first `counts` actions are played; the others are ignored and count as legal.
-    """
-
-    def play(actions, count):
-        def move(state, step):
-            ply, action = step
-            is_legal = (game.legal_actions(state) & (np.arange(game.num_actions) == action)).any()
-            after = where(ply < count, game.step(state, action)[0], state)
-            return after, (ply >= count) | is_legal
-
-        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))
-
-    return jax.jit(jax.vmap(play))
 
 
 class Moves(NamedTuple):
