@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import modules
 from azjax import games
 from azjax.networks import make_network
+from azjax.networks.nnx import from_nnx
 from guard import sharing
-from modules import KINDS, SYMMETRIC, random_planes, random_variables
+from modules import KINDS, SYMMETRIC, Model, random_planes, random_variables
 from reference import network as reference
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -146,3 +148,48 @@ def test_statistics_without_an_axis_are_averaged_over_devices(name, trained):
         np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
     differences = jax.tree.map(lambda a, b: abs(a - b).max(), *(half[name][1] for half in halves))
     assert max(jax.tree.leaves(differences)) > 1e-3
+
+
+# NNX modules.
+
+
+@pytest.fixture(scope="module")
+def network(tic_tac_toe):
+    return from_nnx(tic_tac_toe, Model)
+
+
+@pytest.fixture(scope="module")
+def variables(network):
+    return jax.device_get(jax.jit(jax.vmap(network.init))(jax.random.split(jax.random.key(3))))
+
+
+def test_weights_are_drawn_from_the_key(variables):
+    one, other = variables["params"]["first"]["kernel"]
+    assert (one != other).mean() > 0.9
+    np.testing.assert_array_equal(variables["state"]["order"], [np.arange(18)[::-1]] * 2)
+
+
+def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
+    planes = random_planes(tic_tac_toe)
+    variables = jax.tree.map(lambda leaf: leaf[0], variables)
+    module = Model(nnx.Rngs(jax.random.split(jax.random.key(3))[0]))
+
+    @jax.jit
+    def ours(variables, planes):
+        trained, updated = network.train(variables, planes, None)
+        return trained, network.apply({"params": variables["params"], **updated}, planes), updated
+
+    @nnx.jit
+    def theirs(module, planes):
+        module.train()
+        trained = module(planes)
+        module.eval()
+        return trained, module(planes)
+
+    with sharing():
+        (*outputs, updated), expected = ours(variables, planes), theirs(module, planes)
+    for found, wanted in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
+    mean = module.norm.mean[...]
+    np.testing.assert_allclose(updated["state"]["norm"]["mean"], mean, rtol=1e-6)
+    assert abs(outputs[0][0] - outputs[1][0]).max() > 1e-3  # By the statistics, not by the batch.
