@@ -22,7 +22,7 @@ from azjax.games.rows import in_batches
 from azjax.players.game_files import name_moves
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, random_errors, rates
+from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import pretrained
 from azjax.runs.player import Player, is_pretrained
 
@@ -212,17 +212,12 @@ def _errors_as_json(
 def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
     """Prints tables of the errors by class, with 95% intervals."""
     first = next(iter(counts.values()))
+    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
     for title, totals, kind in (
         ("% of moves that worsen the outcome (95% interval)", first.positions, "errors"),
-        ("The same where exactly one move keeps the outcome", first.decisive, "decisive_errors"),
-        (
-            "% of won and lost positions whose value has the wrong sign",
-            *(first.decided, "sign_errors"),
-        ),
+        ("% of values of won and lost positions with the wrong sign", first.decided, "sign_errors"),
     ):
-        columns: dict[str, Any] = {"random": random_errors(positions)} if kind == "errors" else {}
-        for number, errors in counts.items():
-            columns[_name(number)] = getattr(rates(positions, errors), kind)
+        columns = {name: getattr(each, kind) for name, each in shares.items()}
         of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
         names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
         rows = [
@@ -233,9 +228,9 @@ def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
         console.print_table(["positions", "of", *columns], rows, title=title)
 
 
-def _cell(share: Interval | float | None) -> str:
-    if not isinstance(share, Interval):
-        return "" if share is None else f"{100 * share:.1f}"
+def _cell(share: Interval | None) -> str:
+    if share is None:
+        return ""
     return f"{100 * share.estimate:.1f} ({100 * share.low:.1f}–{100 * share.high:.1f})"
 
 

@@ -112,8 +112,6 @@ class ErrorCounts(NamedTuple):
 
     positions: jax.Array
     errors: jax.Array  # The action worsens the outcome.
-    decisive: jax.Array  # Exactly one action keeps the outcome.
-    decisive_errors: jax.Array
     decided: jax.Array  # Won or lost.
     sign_errors: jax.Array  # Decided, and the value is 0 or NaN, or has the wrong sign.
 
@@ -125,7 +123,6 @@ class Rates(NamedTuple):
     """
 
     errors: dict[str, Interval]  # Among all positions.
-    decisive_errors: dict[str, Interval]  # Among the decisive positions.
     sign_errors: dict[str, Interval]  # Among the decided positions.
 
 
@@ -135,16 +132,8 @@ def count_errors(positions: Positions, scores: Any, values: Any) -> ErrorCounts:
     actions = choose(scores, outcomes != ILLEGAL)
     chosen = jnp.take_along_axis(outcomes, actions[:, None], axis=1)[:, 0]
     best = jnp.max(outcomes, axis=1)
-    is_error = chosen < best
-    is_decisive = jnp.sum(outcomes == best[:, None], axis=1) == 1
-    flags = (
-        jnp.ones_like(is_error),
-        is_error,
-        is_decisive,
-        is_decisive & is_error,
-        best != 0,
-        has_wrong_sign(values, best),
-    )
+    is_any = jnp.ones(len(best), bool)
+    flags = is_any, chosen < best, best != 0, has_wrong_sign(values, best)
     nothing = jnp.zeros(len(positions.classes), jnp.int32)
     return ErrorCounts(*(nothing.at[positions.class_of].add(flag) for flag in flags))
 
@@ -152,7 +141,7 @@ def count_errors(positions: Positions, scores: Any, values: Any) -> ErrorCounts:
 def rates(positions: Positions, counts: ErrorCounts) -> Rates:
     """Computes the shares on the host."""
     lists = [np.asarray(count).tolist() for count in counts]
-    return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2, 4)))
+    return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2)))
 
 
 def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[str, Interval]:
@@ -163,16 +152,3 @@ def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[
         _, counts, totals = map(list, zip(*averaged, strict=True))
         shares[MEAN] = mean_proportion(counts, totals)
     return shares
-
-
-def random_errors(positions: Positions) -> dict[str, float]:
-    """Returns the expected share of errors of uniformly random moves, by class, and `MEAN`."""
-    outcomes = positions.outcomes
-    keeps = (outcomes == outcomes.max(axis=1, keepdims=True)).sum(axis=1)
-    errors = 1 - keeps / (outcomes != ILLEGAL).sum(axis=1)
-    shares = {
-        name: float(errors[positions.class_of == k].mean())
-        for k, name in enumerate(positions.classes)
-    }
-    averaged = [share for name, share in shares.items() if name not in positions.apart]
-    return shares | {MEAN: float(np.mean(averaged))}

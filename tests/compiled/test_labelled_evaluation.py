@@ -180,29 +180,23 @@ def test_errors_are_counted_by_class():
     scores = rng.normal(size=outcomes.shape).astype(np.float32)
     values = rng.normal(size=len(some)).astype(np.float32)
     values[:60:2], values[1:60:2] = np.nan, 0
-    expected = np.zeros((6, len(POSITIONS.classes)), int)
+    expected = np.zeros((4, len(POSITIONS.classes)), int)
     for row, (labels, score, value) in enumerate(zip(outcomes, scores, values, strict=True)):
         legal = [action for action in range(7) if labels[action] != ILLEGAL]
         best = max(labels[legal])
         chosen = labels[max(legal, key=lambda action, score=score: score[action])]
-        one = [*labels[legal]].count(best) == 1
-        flags = [True, chosen < best, one, one and chosen < best, best != 0]
-        expected[:, class_of[row]] += [*flags, best != 0 and not value * best > 0]
+        flags = [True, chosen < best, best != 0, best != 0 and not value * best > 0]
+        expected[:, class_of[row]] += flags
     found = count(few, scores, values)
     np.testing.assert_array_equal(np.stack(found), expected)
-    assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 6
+    assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 4
 
 
 def test_rates_are_shares_with_intervals():
     positions = Positions((), np.zeros((1, 1)), ("a", "b", "c"), np.zeros(1), apart=("c",))
-    numbers = [9, 4, 5], [3, 1, 5], [0, 2, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]
+    numbers = [9, 4, 5], [3, 1, 5], [0, 0, 1], [0, 0, 0]
     found = rates(positions, ErrorCounts(*map(np.array, numbers)))
     expected = {"a": (3, 9), "b": (1, 4), "c": (5, 5)}
     mean = mean_proportion([3, 1], [9, 4])
     assert found.errors == {n: proportion(*x) for n, x in expected.items()} | {MEAN: mean}
-    assert found.decisive_errors == {
-        "b": proportion(1, 2),
-        "c": proportion(0, 1),
-        MEAN: mean_proportion([1], [2]),
-    }
     assert found.sign_errors == {"c": proportion(0, 1)}  # No mean without positions.
