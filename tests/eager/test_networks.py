@@ -165,8 +165,7 @@ def test_refused_nnx_modules(tic_tac_toe):
 
     made, array = Variant(nnx.Rngs(0)), variant(kept=lambda rngs: jnp.zeros(3))
     rows = [
-        (Variant(nnx.Rngs(0)), "it is a module, with weights already drawn): give a function"),
-        (3, "make cannot be called with rngs (3 is not a callable object): give a function of"),
+        (Variant(nnx.Rngs(0)), "make is of type Variant: give a function of rngs that makes a new"),
         (nn.Dense(3), "Dense is a module of flax.linen: use from_module(game, module)"),
         (lambda rngs: made, "make returns a module, Variant, without parameters or with weights"),
         (lambda rngs: 3, "make returns int: return a module of flax.nnx with a method __call__(s"),
