@@ -38,7 +38,7 @@ def replay(game: Game, lines: Sequence[Line]) -> State:
         _, legal = players_and_legal(game, before)
         is_legal = (legal & (np.arange(game.num_actions) == actions[:, None])).any(axis=1)
         if not is_legal.all():
-            line = list(lines[rows[is_legal.argmin()]])
+            line = [*map(int, lines[rows[is_legal.argmin()]])]
             raise ValueError(
                 f"the action {line[ply]} is illegal in {game.name} after the actions "
                 f"{line[:ply]}: use lines of legal actions"
