@@ -108,8 +108,8 @@ def explore(
 
 def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
     lost, file = state.lost, ply_files.load(path)
-    found = int(file["decisions"]), file["moves"], file["games"]
-    ends = Ends(*(before + here for before, here in zip(state.ends, found, strict=True)))
+    decisions, moves, games = state.ends
+    ends = Ends(decisions + int(file["decisions"]), moves + file["moves"], games + file["games"])
     if lost is None and len(file["lost"]):
         parents, last = file["lost"][:1].T
         lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))

@@ -24,21 +24,19 @@ _LOST = 1000  # Lost games that are stored for each part.
 
 def replay(game: Game, lines: Sequence[Line]) -> State:
     """Returns the positions `[N, ...]` after lines of legal actions, on the host."""
-    lengths = np.array([len(line) for line in lines], int)
-    if max(lengths, default=0) > game.max_plies:
-        raise ValueError(
-            f"a line of {game.name} has {max(lengths)} moves: use {game.max_plies} at most"
-        )
+    longest = max(map(len, lines), default=0)
+    if longest > game.max_plies:
+        raise ValueError(f"a line of {game.name} has {longest} moves: use {game.max_plies} at most")
     first = jax.device_get(init_batch(game, 1))
     states = jax.tree.map(lambda leaf: np.repeat(leaf, len(lines), axis=0), first)
-    for ply in range(max(lengths, default=0)):
-        rows = np.flatnonzero(lengths > ply)
+    for ply in range(longest):
+        rows = [row for row, line in enumerate(lines) if len(line) > ply]
         before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
         actions = np.array([lines[row][ply] for row in rows], np.int32)
         _, legal = players_and_legal(game, before)
         is_legal = (legal & (np.arange(game.num_actions) == actions[:, None])).any(axis=1)
         if not is_legal.all():
-            line = [*map(int, lines[rows[is_legal.argmin()]])]
+            line = [*map(int, lines[rows[int(is_legal.argmin())]])]
             raise ValueError(
                 f"the action {line[ply]} is illegal in {game.name} after the actions "
                 f"{line[:ply]}: use lines of legal actions"
