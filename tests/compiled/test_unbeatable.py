@@ -202,7 +202,6 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
     monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
     monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    monkeypatch.setattr(seats, "_SHORTEST", 256)
     monkeypatch.setattr(seats, "_GENERATIONS", 5)
     monkeypatch.setattr(seats, "_PATIENCE", 2)
 
