@@ -15,7 +15,7 @@ PROGRAMS = {
     "arena": "run matches and tournaments between players of any kind",
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
-    "export": "write a trained player to a file for JAX or ONNX, which runs without azjax",
+    "export": "write a trained player to a file for JAX, which runs without azjax",
     "seeds": "train many players at the same time, one for each seed",
 }
 
