@@ -1,6 +1,5 @@
 """More than 1,000 searches by each algorithm, on all engines; UCT in distribution."""
 
-import importlib
 import math
 import pathlib
 import runpy
@@ -9,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import reference
 from azjax import games
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
@@ -70,7 +70,7 @@ def assert_same_mean(ours, theirs):
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
 def test_uct_equals_the_textbook_in_distribution(name):
-    game, rules = bench(name).game, importlib.import_module(f"reference.{name}")
+    game, rules = bench(name).game, getattr(reference, name)
     actions = range(game.num_actions)
 
     exploration = math.sqrt(2)
