@@ -96,24 +96,6 @@ def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, v
         assert game.evaluate("e => e === document.activeElement")
 
 
-def test_pages_work_in_firefox(firefox, exported, visits):
-    """The search, a game, and the playground of the guide."""
-    firefox.goto(f"{exported.as_uri()}{ADDRESS}")
-    query = "document.querySelectorAll('[data-kind=explorer] [data-k=N]')"
-    shown = firefox.evaluate(f"() => [...{query}].map((e) => Number(e.textContent))")
-    assert shown == visits
-    click = (
-        "() => document.querySelector('{} [data-cell=\"{}\"]').dispatchEvent(new Event('click'))"
-    )
-    firefox.evaluate(click.format("[data-kind=play]", 4))
-    firefox.wait_for("document.querySelector('[data-kind=play]').dataset.board.includes('O')")
-    firefox.goto((PLAYGROUND / "index.html").as_uri())
-    firefox.wait_for("document.querySelector('.az-match')?.dataset.board?.includes('X')")
-    firefox.evaluate(click.format(".az-match", 3))
-    firefox.wait_for("document.querySelectorAll('.az-move-list li').length === 3")
-    assert firefox.errors == []
-
-
 @pytest.mark.parametrize(
     ("name", "width", "scheme"), [("explain", 390, "light"), ("playground", 1280, "dark")]
 )
