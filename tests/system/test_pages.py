@@ -19,8 +19,17 @@ from azjax.runs import presets
 from azjax.search import PUCT, make_search
 from azjax.viz.live import live_data, pack_player, solve
 from azjax.viz.page import Section, write_page
-from browsing import MEASURE, SIZES, check_fits, check_tree, component, go, opened, press
-from javascript import PLAYGROUND
+from javascript import (
+    MEASURE,
+    PLAYGROUND,
+    SIZES,
+    check_fits,
+    check_tree,
+    component,
+    go,
+    opened,
+    press,
+)
 from small import make_run
 from trained import compiling_once
 
