@@ -18,7 +18,7 @@ _DEPTH = 0
 
 ADVICE = (
     "{test} compiled {number} of its own: {names}. Ask a program that tests share (tables.py, "
-    "trainings.py, trained.py, a fixture of the session or the module), or move the test to "
+    "trained.py, a fixture of the session or the module), or move the test to "
     "tests/system. A test in tests/compiled that needs N programs of its own says so with "
     "@pytest.mark.compiles(N)"
 )
