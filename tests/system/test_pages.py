@@ -40,7 +40,8 @@ SMOKE = presets.smoke(presets.get("mlp"))
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("explained") / "run"
-    train.main(["--smoke", "--network.kind=mlp", "--no-report", "--run-dir", str(run_dir)])
+    with compiling_once():
+        train.main(["--smoke", "--network.kind=mlp", "--no-report", "--run-dir", str(run_dir)])
     return run_dir
 
 
