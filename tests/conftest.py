@@ -40,6 +40,14 @@ def pytest_configure(config):
     config.pluginmanager.register(guard)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--cpu-seconds",
+        type=float,
+        help="fail if the tests take more CPU time than this",
+    )
+
+
 @pytest.fixture(autouse=True)
 def _no_progress_lines(monkeypatch):
     """Slow machines would print lines about the progress of programs into their output."""

@@ -1,12 +1,14 @@
-"""A pytest plugin that fails a quick test if it compiles a program of its own.
+"""A pytest plugin: which test compiles which program, and what all tests cost.
 
-Compiling takes most of the time of the tests. A program is what XLA compiles for a function of
-azjax or of a test, as opposed to one operation of `jax.numpy`. Tests in `tests/eager` compile none;
-those in `tests/compiled` share theirs: compile them within `sharing()`.
+Compiling takes most of the time of the tests.
+
+A program is what XLA compiles for a function of azjax or of a test, as opposed to one operation of
+`jax.numpy`. Tests in `tests/eager` compile none; those in `tests/compiled` share theirs.
 """
 
 import contextlib
 import functools
+import resource
 import sys
 
 import jax
@@ -56,6 +58,26 @@ def _count(event: str, duration: float, **details: str | int) -> None:
         _COMPILED.append(name)
 
 
+def layer(item: pytest.Item) -> str:
+    return item.path.relative_to(item.config.rootpath / "tests").parts[0]
+
+
+def check(item: pytest.Item, before: int) -> None:
+    """Fails a test that compiled more than it may since `before` programs were compiled."""
+    mark = item.get_closest_marker("compiles")
+    allowed = {"eager": 0, "compiled": mark.args[0] if mark else 0}.get(layer(item), sys.maxsize)
+    names = _COMPILED[before:]
+    if len(names) > allowed:
+        number = "a program" if len(names) == 1 else f"{len(names)} programs"
+        pytest.fail(ADVICE.format(test=item.name, number=number, names=", ".join(names)), False)
+
+
+def cpu_seconds() -> float:
+    """The CPU time of this process and of the ended ones that it started."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def pytest_configure(config):
     jax.monitoring.register_event_duration_secs_listener(_count)
 
@@ -68,14 +90,22 @@ def pytest_fixture_setup(fixturedef):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Fails a test that compiled more programs than it may."""
     before = len(_COMPILED)
     result = yield
-    layer = item.path.relative_to(item.config.rootpath / "tests").parts[0]
-    mark = item.get_closest_marker("compiles")
-    allowed = {"eager": 0, "compiled": mark.args[0] if mark else 0}.get(layer, sys.maxsize)
-    names = _COMPILED[before:]
-    if len(names) > allowed:
-        number = "a program" if len(names) == 1 else f"{len(names)} programs"
-        pytest.fail(ADVICE.format(test=item.name, number=number, names=", ".join(names)), False)
+    check(item, before)
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    result = yield  # The processes of pytest-xdist have ended then.
+    limit = session.config.getoption("--cpu-seconds")
+    if limit and not hasattr(session.config, "workerinput") and cpu_seconds() > limit:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    return result
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    limit = config.getoption("--cpu-seconds")
+    text = f", of at most {limit:.0f}" if limit else ""
+    terminalreporter.line(f"{cpu_seconds():.0f} CPU seconds{text}")
