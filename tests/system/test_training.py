@@ -26,9 +26,9 @@ from azjax.training.learner import LearnerConfig
 from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
+from tables import assert_equal
 from terminal import Terminal
 from trained import RUN, compiling_once, network_alone, process_environment
-from trainings import assert_equal
 
 TINY = presets.smoke(presets.get("mlp"))
 
