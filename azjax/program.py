@@ -21,7 +21,7 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import games, runs, training
 from azjax._commands import write_note
-from azjax._settings import from_dict, list_changes
+from azjax._settings import from_dict
 from azjax.callbacks import (
     Checkpoints,
     Interrupts,
@@ -35,14 +35,20 @@ from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint, directory, presets
-from azjax.runs.config import IN_PYTHON, Config, Plan, count_devices, is_custom, make_parts
+from azjax.runs.config import (
+    IN_PYTHON,
+    Config,
+    Plan,
+    check_kept,
+    count_devices,
+    is_custom,
+    make_parts,
+)
 from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.report import write_report
-
-_SMOKE_PLAN: dict[str, Any] = {"until": "never", "max_iterations": 3}
 
 
 @dataclasses.dataclass
@@ -150,13 +156,13 @@ def train(
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
         a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
       run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw, 0 by default; a `Config` has its own.
+      seed: the seed of every random draw; by default that of the `Config`, or 0.
       resume: whether to resume the run in this directory. The run keeps its settings and, except
         for the given fields, its plan; a custom game or custom parts must be given again.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration, and on stderr what follows the last one.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
-        needs the name of a game or a `Game`; `cpu_devices` is for the program only.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset` and
+        `smoke` need the name of a game or a `Game`; `cpu_devices` is for the program only.
 
     Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
     exited; the iteration is finished and saved first.
@@ -196,87 +202,50 @@ def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Cal
     return [makers[name]() for name in plan.log]
 
 
-def choose_settings(
-    name: str | None,
-    game: Game | None = None,
-    *,
-    preset: str | None = None,
-    smoke: bool = False,
-    change: Callable[[Config], Config] = lambda config: config,
-) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run.
-
-    Args:
-      name: the game, as in `games.make`, or as the settings record a custom one; by default, that
-        of the preset.
-      game: the game itself, if it is custom.
-      preset: the preset; by default, the game determines it.
-      smoke: whether to shrink everything.
-      change: changes the settings of the preset before they are shrunk and fitted to a custom game.
-    """
-    preset = preset or presets.name_for(name or Config.game, game)
-    config = presets.get(preset)
-    config = change(dataclasses.replace(config, game=name or config.game))
-    plan: dict[str, Any] = {"preset": preset}
-    if smoke:
-        config, plan = presets.smoke(config), {**plan, "smoke": True, **_SMOKE_PLAN}
-    return config if game is None else presets.fit(config, game), Plan(**plan)
-
-
 def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run; checks that every argument has an effect."""
-    for name in plan.keys() & {"preset", "smoke"}:
-        if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
+    """Returns the settings and the plan of a new run."""
+    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
+    if isinstance(what, Game):
+        name = f"{IN_PYTHON}:{what.name}"
+        config, base = presets.choose(name, what, preset=preset, is_smoke=smoke)
+    elif isinstance(what, str):
+        config, base = presets.choose(what, preset=preset, is_smoke=smoke)
+    elif isinstance(what, Config | Parts):
+        for name in plan.keys() & {"preset", "smoke"}:
             kind = type(what).__name__
             raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
-    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
-    if isinstance(what, Config):
-        if seed is not None:
-            raise ValueError(f"the Config has the seed {what.seed}: leave seed={seed} out")
-        config, base = what, Plan()
-        if smoke:
-            config, base = presets.smoke(what), Plan(**_SMOKE_PLAN)
-    elif isinstance(what, Parts):
-        config, base = Config(game=what.game.name, parts=IN_PYTHON), Plan()
-    elif isinstance(what, Game):
-        name = f"{IN_PYTHON}:{what.name}"
-        config, base = choose_settings(name, what, preset=preset, smoke=smoke)
-    elif isinstance(what, str):
-        config, base = choose_settings(what, preset=preset, smoke=smoke)
+        config = Config(game=what.game.name, parts=IN_PYTHON) if isinstance(what, Parts) else what
+        base = Plan()
     else:
         raise ValueError(
             f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
             "Config or Parts"
         )
-    if not isinstance(what, Config):
-        config = dataclasses.replace(config, seed=seed or 0)
+    config = config if seed is None else dataclasses.replace(config, seed=seed)
     return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
 
 def _read_settings(
     run_dir: pathlib.Path | None, what: Any, seed: int | None, changes: dict[str, Any]
 ) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a run to resume; checks that nothing else is given."""
+    """Returns the settings and the plan of a run to resume; checks that the former stay."""
     if run_dir is None:
         raise ValueError("run_dir is None: name the run to resume")
-    kept = changes.keys() & {"preset", "smoke"}
-    for name in kept | ({"seed"} if seed is not None else set()):
-        raise ValueError(f"a resumed run keeps its settings: leave {name} out")
     config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
         known = config.game if is_given else "a custom game or custom parts"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    if isinstance(what, str) and what != config.game:
-        raise ValueError(f"{run_dir} is a run of {config.game}, not of {what}")
-    if isinstance(what, Config):
-        for name, old, new in list_changes(config, what):
-            if name != "replay.shards":  # A new run adapts it to the devices.
-                raise ValueError(
-                    f"a resumed run keeps its settings, and {name} was {old!r}, not {new!r}: "
-                    "start a new run in another run_dir"
-                )
-    return config, from_dict(Plan, dataclasses.asdict(saved) | changes)
+    asked, plan = config, from_dict(Plan, dataclasses.asdict(saved) | changes)
+    if isinstance(what, str):
+        asked = dataclasses.replace(config, game=what)
+    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
+        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
+        asked = dataclasses.replace(what, replay=replay)
+    if seed is not None:
+        asked = dataclasses.replace(asked, seed=seed)
+    check_kept((config, saved), (asked, plan))
+    return config, plan
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ import numpy as np
 from azjax._settings import Positive, Range
 from azjax.cli import console, custom
 from azjax.games import solver
-from azjax.program import choose_settings
 from azjax.proof import certificate
+from azjax.runs import presets
 from azjax.runs.config import is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.training import Parts, TrainState, compiled, init, iteration
@@ -78,7 +78,7 @@ def _make_parts(options: Options) -> Parts:
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
     given = game if is_custom(options.game) else None
-    config, _ = choose_settings(options.game, given, preset=options.preset, smoke=options.smoke)
+    config, _ = presets.choose(options.game, given, preset=options.preset, is_smoke=options.smoke)
     return make_parts(config, game)
 
 

@@ -13,14 +13,14 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import runs
 from azjax._commands import command
-from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom, launch
 from azjax.cli.display import Display
 from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
 from azjax.games.base import Game
-from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
+from azjax.program import Run, open_run
+from azjax.runs import presets
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, check_kept, is_custom
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Loop
 
@@ -131,13 +131,7 @@ def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.P
     config = custom.check_run(run_dir, typed)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     options = fill(saved, words, _PROG)
-    fixed = ("preset", "smoke", "cpu_devices")
-    changes = [change for change in list_changes(saved.plan, options.plan) if change[0] in fixed]
-    for name, old, new in changes + list_changes(saved.config, options.config):
-        raise ValueError(
-            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
-            "it out, or start a new run in another --run-dir"
-        )
+    check_kept((saved.config, saved.plan), (options.config, options.plan), spell)
     return options
 
 
@@ -167,7 +161,7 @@ def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = No
     is_unknown = name is not None and is_custom(name) and game is None
     preset = peek(words, "preset")[0].get("preset", "default" if is_unknown else None)
     smoke = "--smoke" in words
-    config, plan = choose_settings(name, game, preset=preset, smoke=smoke, change=change)
+    config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke, change=change)
     return fill(Options(config, plan, given=settings), words, _PROG)
 
 

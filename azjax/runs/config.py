@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, resolve_platform
+from azjax._settings import Count, Positive, Range, check, list_changes, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
@@ -102,6 +103,22 @@ class Plan:
 
     def __post_init__(self):
         check("", self)
+
+
+_KEPT = "preset", "smoke", "cpu_devices"  # Fields of a plan that a resumed run keeps.
+
+
+def check_kept(
+    saved: tuple[Config, Plan], asked: tuple[Config, Plan], spell: Callable[[str], str] = str
+) -> None:
+    """Raises a ValueError that names the first setting that a resumed run would not keep."""
+    plans = list_changes(saved[1], asked[1])
+    kept = [change for change in plans if change[0] in _KEPT] + list_changes(saved[0], asked[0])
+    for name, old, new in kept:
+        raise ValueError(
+            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
+            "it out, or start a new run in another `run_dir`"
+        )
 
 
 def is_custom(game: str) -> bool:
