@@ -31,6 +31,7 @@ from azjax.games.base import Game
 from azjax.players import Agent, network_agent
 from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
 from azjax.runs import pretrained
+from experiments.quantize import add_player
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +118,7 @@ def run(options: Options) -> int:
         print("nothing was written, because games are lost")
         return 1
     about, variables, _ = pretrained.read(name)
-    path = pretrained.add(name, about, variables, needed)
+    path = add_player(name, about, variables, needed)
     print(f"{path}: {path.stat().st_size:,} bytes")
     return 0
 

@@ -14,6 +14,7 @@ from azjax.games.base import init_batch
 from azjax.players.overrides import Overrides
 from azjax.runs import player as loading
 from azjax.runs import pretrained
+from experiments.quantize import add_player
 from integers import make_case, observe
 from refusals import assert_refused
 from small import make_run
@@ -51,7 +52,7 @@ def save():
         "training": {"moves": 12345},
     }
     overrides = Overrides(np.zeros((1, 3), np.uint8), np.array([3], np.uint8))
-    path = pretrained.add(NAME, about, made.variables, overrides)
+    path = add_player(NAME, about, made.variables, overrides)
     forget()
     return made, path
 
