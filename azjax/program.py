@@ -372,8 +372,7 @@ def _compile(
 ) -> tuple[training.TrainState, Any, Verification | None]:
     """Compiles an iteration and the verification, and meanwhile makes the first state."""
     step: Any = training.make_iteration(parts, mesh)
-    # The keys of a restored state may not have JAX's default implementation.
-    lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)
+    lowered = step.lower(training.abstract_state(parts, mesh))
     with ThreadPoolExecutor() as pool:
         compiled = pool.submit(lowered.compile, training.compiler_options())
         verification = None
@@ -389,7 +388,7 @@ def _restore(
 ) -> tuple[training.TrainState | None, float]:
     """Returns the newest sound state of a run, if it has one, and its seconds of training."""
     records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    state, skipped = checkpoint.restore(run_dir, parts, mesh)
     for sentence in skipped:
         _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0

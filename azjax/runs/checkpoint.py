@@ -31,7 +31,7 @@ import pathlib
 import re
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,39 +50,59 @@ from azjax.training.step import TrainState, abstract_state, make_mesh, one_copy
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 
 
-def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint named after `state.iteration`, unless there is a complete one.
+class Contents(NamedTuple):
+    """What a checkpoint stores of a training state, as a copy on the host."""
 
-    The `keep` newest checkpoints and the one with the highest score stay. Raises a CheckpointError
-    if it cannot be written, or parameters of the network are not finite.
+    iteration: int
+    arrays: dict[str, dict[str, np.ndarray]]  # Of this process: by folder and name.
+    described: dict[str, dict[str, str]]  # Type and shape of the arrays of all processes.
+
+
+def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
+    """Writes a checkpoint named after `state.iteration`; see `copy` and `write`."""
+    write(run_dir, copy(state), score, keep)
+
+
+def copy(state: TrainState) -> Contents:
+    """Copies a state to the host, so that training can go on while the copy is written.
+
+    Raises a CheckpointError if parameters of the network are not finite.
     """
-    folder, iteration = checkpoints(run_dir), int(state.iteration)
-    config = in_all(lambda: read_config(run_dir))
-    if any_of(_read_score(folder / str(iteration)) > -math.inf):
-        return
+    iteration = int(state.iteration)
     learner = one_copy(jax.tree.map(plain, state.learner))
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(learner)):
         raise CheckpointError(
             f"the network's parameters are NaN or infinite after iteration {iteration}, so they "
             "were not saved: start a new run with a lower learning rate"
         )
-    trees, partial = _divide(state), folder / f"{iteration}.partial"
+    trees = _divide(state)
+    arrays = {part: _own_arrays(tree) for part, tree in trees.items()}
+    return Contents(iteration, arrays, {part: _describe(tree) for part, tree in trees.items()})
+
+
+def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> None:
+    """Writes a checkpoint; the `keep` newest ones and the one with the highest score stay.
+
+    Raises a CheckpointError if it cannot be written.
+    """
+    folder, iteration = checkpoints(run_dir), contents.iteration
+    partial = folder / f"{iteration}.partial"
 
     def prepare():
         _clear(folder)
         if os.path.lexists(folder / str(iteration)):
             _set_aside(pathlib.Path(run_dir), [iteration])
 
-    def write():
-        return [write_arrays(partial / part, tree) for part, tree in trees.items()]
+    def write_own():
+        return [_write_arrays(partial / part, own) for part, own in contents.arrays.items()]
 
     def complete():
         files = itertools.chain(*map(json.loads, written))
         content = {
             "iteration": iteration,
             "score": float(score),
-            "arrays": {part: _describe(tree) for part, tree in trees.items()},
-            "settings": config.as_dict(),
+            "arrays": contents.described,
+            "settings": read_config(run_dir).as_dict(),
             "files": {name: sha for part in files for name, sha in part.items()},
         }
         write_json(partial / "summary.json", content | {"sha256": _digest(content)})
@@ -90,7 +110,7 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
 
     try:
         in_first(prepare)
-        written = gather(json.dumps(in_all(write)))
+        written = gather(json.dumps(in_all(write_own)))
         in_first(complete)
     except (OSError, OtherProcessError) as error:
         raise CheckpointError(
@@ -125,20 +145,16 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
 
 
 def restore(
-    run_dir: Path, parts: Parts, mesh: Mesh | None = None, set_aside: bool = False
+    run_dir: Path, parts: Parts, mesh: Mesh | None = None
 ) -> tuple[TrainState | None, list[str]]:
-    """Reads the newest sound checkpoint of a run.
-
-    Typed keys keep the PRNG implementation with which they were saved. With `set_aside`, damaged
-    checkpoints move to `damaged/`, so that they can be replaced.
+    """Reads the newest sound checkpoint of a run, and moves newer ones to `damaged/`.
 
     Returns:
-      The state, None without a checkpoint; and a sentence for each newer checkpoint that is
-      damaged.
+      The state, None without a checkpoint; and a sentence for each damaged checkpoint.
 
     Raises:
       CheckpointError: if the folder of the checkpoints is missing, none of them is sound, or it was
-        written with other settings than those in `config.json`.
+        written with other settings than those in `config.json`. Then nothing is moved.
     """
     folder, damage, trees = checkpoints(run_dir), {}, None
     if not any_of(folder.is_dir()):
@@ -152,18 +168,16 @@ def restore(
             raise
         except Exception as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
+    if trees is None and damage:
+        raise CheckpointError(
+            f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
+            "folder from a copy, or start a new run"
+        )
     if trees is None:
-        if damage:
-            raise CheckpointError(
-                f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
-                "folder from a copy, or start a new run"
-            )
         return None, []
-    if set_aside:
-        in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
-    rest = trees[_REST]
-    learner = rest.learner._replace(average=trees[_PLAYER])
-    return dataclasses.replace(rest, learner=learner), [*damage.values()]
+    in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
+    learner = trees[_REST].learner._replace(average=trees[_PLAYER])
+    return dataclasses.replace(trees[_REST], learner=learner), [*damage.values()]
 
 
 def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
@@ -216,16 +230,20 @@ def _read(run_dir: Path, step: int, target: dict[str, Any], together: bool) -> d
                 raise ValueError(f"its file {name} is missing")
             if summary["files"][name] != _digest_file(folder / name):
                 raise ValueError(f"its file {name} was changed")
-        arrays = summary["arrays"]
-        return {part: _fit_keys(tree, arrays.get(part, {})) for part, tree in target.items()}, files
+        if any(_describe(tree) != summary["arrays"].get(part) for part, tree in target.items()):
+            raise ValueError(
+                "its arrays do not match its settings, its custom parts, JAX's default kind of "
+                "random keys or this version"
+            )
+        return files
 
     def read():
         return {
             part: read_arrays([folder / f for f in files if f.startswith(f"{part}/")], tree)
-            for part, tree in fitted.items()
+            for part, tree in target.items()
         }
 
-    fitted, files = call(check)
+    files = call(check)
     return call(read)
 
 
@@ -254,24 +272,29 @@ def _divide(state: TrainState) -> dict[str, Any]:
 # Files of a checkpoint.
 
 
-def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
-    """Writes what this process stores of a tree; returns the SHA-256 of its file, if any."""
-    stored = {}
+def _own_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """Returns copies of the arrays that this process stores of a tree, by name."""
+    own = {}
     for name, leaf in _by_name(tree).items():
         array = plain(leaf)
         if array.is_fully_addressable:
-            stored[name] = np.asarray(array, order="C")
+            own[name] = np.array(array, order="C")  # A view would change with the next iteration.
             continue
         rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
         for shard in array.addressable_shards:
             if shard.replica_id == 0:
-                stored[name + rows.format(*shard.index)] = np.asarray(shard.data, order="C")
-    if not stored:
+                own[name + rows.format(*shard.index)] = np.array(shard.data, order="C")
+    return own
+
+
+def _write_arrays(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> dict[str, str]:
+    """Writes the file of this process, unless it has no arrays; returns its SHA-256 by name."""
+    if not arrays:
         return {}
     index = jax.process_index()
     file = folder / (f"arrays-{index}.npz" if index else "arrays.npz")
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez(file, **stored)
+    np.savez(file, **arrays)
     return {f"{folder.name}/{file.name}": _digest_file(file)}
 
 
@@ -338,22 +361,6 @@ def _describe(tree: Any) -> dict[str, str]:
 def _by_name(tree: Any) -> dict[str, Any]:
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
-
-
-def _fit_keys(target: Any, described: dict[str, str]) -> Any:
-    """Returns a target whose typed keys have the implementations of the stored ones."""
-
-    def fit(path, leaf):
-        stored = described.get(jax.tree_util.keystr(path))
-        if stored is None or not is_key(leaf):
-            return leaf
-        dtype = jax.random.key(0, impl=stored.partition("[")[0]).dtype
-        return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=leaf.sharding)
-
-    fitted = jax.tree_util.tree_map_with_path(fit, target)
-    if _describe(fitted) != described:
-        raise ValueError("its arrays do not match its settings, its custom parts or this version")
-    return fitted
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
