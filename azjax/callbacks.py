@@ -6,12 +6,16 @@ Those of other modules are imported here, so that all are in one namespace.
 import contextlib
 import errno
 import json
+import math
 import pathlib
 import re
 import signal
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import jax
 import numpy as np
 
 from azjax import _interrupts as interrupts
@@ -29,6 +33,7 @@ from azjax.viz import animation
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
 __all__ += ["Printer", "Records", "Snapshots", "Strength", "TensorBoard", "Verification"]
 __all__ += ["WeightsAndBiases"]
+_EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
 
 
 class Records(Callback):
@@ -82,19 +87,54 @@ class Printer(Callback):
 
 
 class Checkpoints(Callback):
-    """Saves a checkpoint every few iterations, and after the last one."""
+    """Saves a checkpoint every few iterations, and after the last one.
+
+    A thread writes a copy of the state while training goes on; the last checkpoint is complete
+    before training ends. An error of the thread is raised after the next iteration.
+    """
 
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, verifies_all: bool):
-        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`."""
+        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`.
+
+        `every` is a number of iterations; 0: every 10, but at most one checkpoint a minute.
+        """
         self._run_dir, self._every, self._keep, self._all = run_dir, every, keep, verifies_all
+        self._thread, self._started = ThreadPoolExecutor(1), -math.inf
+        self._written: Future | None = None
 
     def on_iteration(self, loop: Loop) -> None:
-        if loop.is_last or loop.iteration % self._every == 0:
-            score = metrics.rank(loop.record, self._all)
-            checkpoint.save(self._run_dir, loop.state, score, self._keep)
+        if self._written is not None and self._written.done():
+            self._wait(loop)
+        if loop.is_last or self._is_due(loop.iteration):
+            self._wait(loop)
+            self._started, score = time.monotonic(), metrics.rank(loop.record, self._all)
+            given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
+            if jax.process_count() == 1:
+                self._written = self._thread.submit(checkpoint.write, *given)
+            else:  # The processes write in step.
+                checkpoint.write(*given)
+                loop.tell("on_checkpoint")
+        if loop.is_last:
+            self._wait(loop)
+
+    def _is_due(self, iteration: int) -> bool:
+        if self._every or iteration % _EVERY:
+            return bool(self._every) and iteration % self._every == 0
+        return not processes.any_of(time.monotonic() - self._started < _PAUSE)
+
+    def _wait(self, loop: Loop) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
             loop.tell("on_checkpoint")
+
+    def close(self) -> None:
+        """Waits for the thread; training has failed if it still writes."""
+        self._thread.shutdown()
+        if self._written is not None and (error := self._written.exception()):
+            write_note(str(error))
 
 
 class Interrupts(Callback):

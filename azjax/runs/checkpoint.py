@@ -273,17 +273,20 @@ def _divide(state: TrainState) -> dict[str, Any]:
 
 
 def _own_arrays(tree: Any) -> dict[str, np.ndarray]:
-    """Returns copies of the arrays that this process stores of a tree, by name."""
+    """Returns the arrays on the host that this process stores of a tree, by name.
+
+    On CPUs they are views, and JAX does not overwrite the memory of views.
+    """
     own = {}
     for name, leaf in _by_name(tree).items():
         array = plain(leaf)
         if array.is_fully_addressable:
-            own[name] = np.array(array, order="C")  # A view would change with the next iteration.
+            own[name] = np.asarray(array, order="C")
             continue
         rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
         for shard in array.addressable_shards:
             if shard.replica_id == 0:
-                own[name + rows.format(*shard.index)] = np.array(shard.data, order="C")
+                own[name + rows.format(*shard.index)] = np.asarray(shard.data, order="C")
     return own
 
 

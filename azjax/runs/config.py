@@ -89,8 +89,9 @@ class Plan:
     """Iterations between matches against UCT and the best older network; 0: no matches."""
     strength_games: Annotated[int, Range(2)] = 64
     """Games of each of these matches, half of them from each seat."""
-    checkpoint_every: Positive = 10
-    """Iterations between checkpoints; there is always one at the end."""
+    checkpoint_every: Count = 0
+    """Iterations between checkpoints; 0: 10, but at most one checkpoint a minute. There is always
+    one at the end."""
     keep_checkpoints: Positive = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
     log: tuple[Literal["tensorboard", "wandb"], ...] = ()

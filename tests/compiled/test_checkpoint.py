@@ -111,6 +111,22 @@ def test_restores_what_was_saved_on_other_devices(devices, tmp_path):
         checkpoint.restore(run_dir, parts, mesh)
 
 
+@pytest.mark.compiles(1)  # A program that overwrites the state.
+def test_a_copy_outlives_the_state(run):
+    """Training donates its state to the next iteration, which overwrites it."""
+    given, expected = at(make_state(), 4), at(make_state(), 4)
+    contents = checkpoint.copy(given)
+    double = jax.jit(
+        lambda state: jax.tree.map(
+            lambda x: x if checkpoint.is_key(x) or x.dtype == bool else 2 * x, state
+        ),
+        donate_argnums=0,
+    )
+    jax.block_until_ready(double(given))
+    checkpoint.write(run, contents, 0.0)
+    assert_same(restore(run)[0], expected)
+
+
 def test_rows_in_the_files_of_two_processes_are_one_array(tmp_path):
     """The devices of the processes alternate; NumPy lacks one of the types."""
     numbers = jnp.asarray(np.random.default_rng(0).normal(size=(8, 3)), "float32")

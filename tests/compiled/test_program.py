@@ -77,7 +77,9 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
     for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
         assert certificate[name] == last[name]
     assert (certificate["iterations"], certificate["moves"]) == (8, 8 * 16 * 4)
-    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= last["seconds"]
+    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= round(
+        last["seconds"], 1
+    )
     assert not certificate["perfect"] and not certificate["unbeatable"]
     # The game is solved only once, and neither certificate nor report loads the player.
     assert trained.calls == ["solve"]
@@ -193,7 +195,7 @@ def test_a_finished_run_is_resumed(run_dir, monkeypatch, capfd):
     seconds = [record["seconds"] for record in records(run_dir)]
     assert len(seconds) == 10 and seconds == sorted(seconds)  # The records of both sessions.
     certificate = read(run_dir)
-    assert certificate["iterations"] == 10 and certificate["seconds"] >= seconds[-1]
+    assert certificate["iterations"] == 10 and certificate["seconds"] >= round(seconds[-1], 1)
     assert runs.iterations(run_dir)[-2:] == [8, 10]
     assert read(run_dir, "plan.json")["max_iterations"] == 10
 

@@ -49,7 +49,7 @@ class Counter(az.Callback):
         loop.add(squared=float(loop.iteration**2))
 
     def on_checkpoint(self, loop):
-        self.events.append(f"checkpoint {loop.iteration}")
+        self.events.append(f"checkpoint {runs.iterations(self._run_dir)[-1]}")
         if not self._copy.exists():
             shutil.copytree(self._run_dir, self._copy)
 
@@ -101,7 +101,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
     assert (run.plan.checkpoint_every, run.plan.strength_every) == (9, 0)
     out, err = capfd.readouterr()
     assert [line.split()[1] for line in out.splitlines()] == ["3"]
-    assert err == "verifying the network with its searches, in every position\n"
+    assert err.endswith("verifying the network with its searches, in every position\n")
     assert [r["loss"] for r in run.metrics] == [r["loss"] for r in whole.metrics]
     jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
 

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib.util
 import sys
+import threading
 import time
 import types
 from unittest import mock
@@ -15,7 +16,7 @@ import pytest
 import azjax as az
 import azjax.program
 from azjax.players.arena import Match, Tally
-from azjax.runs import presets, strength
+from azjax.runs import CheckpointError, presets, strength
 from azjax.runs.config import make_parts
 from azjax.search import PUCT
 from azjax.training.loop import Callback, Loop
@@ -96,6 +97,97 @@ def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
     ]
     train = functools.partial(azjax.train, "tic_tac_toe")
     assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
+
+
+# Checkpoints.
+
+
+class Saved:
+    """Stands for the files of checkpoints; `write` waits while `held`, or raises `error`."""
+
+    def __init__(self, monkeypatch):
+        self.names, self.error, self.free = [], None, threading.Event()
+        self.free.set()
+        monkeypatch.setattr(azjax.callbacks.checkpoint, "copy", int)
+        monkeypatch.setattr(azjax.callbacks.checkpoint, "write", self.write)
+
+    def write(self, run_dir, iteration, score, keep):
+        assert self.free.wait(60)
+        if self.error:
+            raise self.error
+        self.names.append(iteration)
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    return Saved(monkeypatch)
+
+
+class Then(Callback):
+    """Calls a function after an iteration, and another one at the end."""
+
+    def __init__(self, iteration, act, at_end=lambda: None):
+        self.iteration, self.act, self.at_end = iteration, act, at_end
+
+    def on_iteration(self, loop):
+        if loop.iteration == self.iteration:
+            self.act(loop)
+
+    def on_end(self, loop):
+        self.at_end()
+
+
+def saving(every=2):
+    return az.callbacks.Checkpoints("run", every, 3, True)
+
+
+@pytest.mark.parametrize("ends", ["stop", "interrupted"])
+def test_training_goes_on_while_a_checkpoint_is_written_and_ends_after_the_last(saved, ends):
+    saved.free.clear()
+    names, at_end = [], []
+
+    def release(loop):
+        names.extend(saved.names)
+        saved.free.set()
+
+    def end(loop):
+        saved.free.clear()
+        setattr(loop, ends, True)
+        threading.Timer(0.2, saved.free.set).start()
+
+    ending = Then(5, end, lambda: at_end.extend(saved.names))
+    loop = make_loop(9, Then(3, release), ending, saving())
+    with pytest.raises(KeyboardInterrupt) if ends == "interrupted" else contextlib.nullcontext():
+        loop.run()
+    assert names == [] and saved.names == [2, 4, 5]
+    assert at_end == ([2, 4, 5] if ends == "stop" else [])
+
+
+def test_errors_of_the_thread_are_raised_or_printed(saved, capfd):
+    saved.error = CheckpointError("the disk is full")
+    with pytest.raises(CheckpointError, match="the disk is full"):
+        make_loop(9, saving(9)).run()  # At the end.
+    loop = make_loop(9, saving(2))
+    with pytest.raises(CheckpointError, match="the disk is full"):
+        loop.run()
+    assert loop.iteration <= 4 and capfd.readouterr().err == ""
+
+    def fail(loop):
+        raise FloatingPointError("the loss became nan")
+
+    saved.free.clear()
+    release = Then(3, lambda loop: saved.free.set())
+    with pytest.raises(FloatingPointError):
+        make_loop(9, release, Then(3, fail), saving(2)).run()
+    assert capfd.readouterr().err == "the disk is full\n" and saved.names == []
+
+
+def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch):
+    now = types.SimpleNamespace(monotonic=lambda: 2.5 * loop.iteration)
+    monkeypatch.setattr(azjax.callbacks, "time", now)
+    loop = make_loop(75, saving(0))
+    loop.run()
+    assert saved.names == [10, 40, 70, 75]
 
 
 @pytest.fixture
