@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import os
 import pathlib
+import warnings
 
 import pytest
 
-from azjax import games, program, runs
+from azjax import cli, games, program, runs
 from azjax.cli import arena, custom, explain, play, report, seeds, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
@@ -106,6 +108,26 @@ def test_a_run_has_the_name_of_its_game_and_preset():
     for arguments, name in names:
         parsed = train.parse(arguments)
         assert str(program.name_runs(parsed.config, parsed.plan)) == name
+
+
+def test_programs_keep_what_they_compile_in_the_cache_folder_of_the_user(tmp_path, monkeypatch):
+    """Unless a variable names another folder, or it cannot be written."""
+    name = "JAX_COMPILATION_CACHE_DIR"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(warnings, "filterwarnings", lambda *given: None)
+    for base, set_before, kept in [
+        (tmp_path / "cache", None, tmp_path / "cache" / "azjax"),
+        (tmp_path / "cache", "mine", None),
+        (tmp_path / "file", None, None),
+    ]:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+        monkeypatch.setenv(name, set_before) if set_before else monkeypatch.delenv(name)
+        cli.keep_compiled()
+        if kept is not None:
+            (folder,) = kept.iterdir()
+            assert os.environ[name] == str(folder) and folder.stat().st_mode & 0o777 == 0o700
+        else:
+            assert os.environ.get(name) == set_before
 
 
 def test_help_is_as_wide_as_the_terminal_and_lists_the_settings(monkeypatch, capfd):
