@@ -15,7 +15,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import jax
 import numpy as np
 
 from azjax import _interrupts as interrupts
@@ -90,7 +89,7 @@ class Checkpoints(Callback):
     """Saves a checkpoint every few iterations, and after the last one.
 
     A thread writes a copy of the state while training goes on; the last checkpoint is complete
-    before training ends. An error of the thread is raised after the next iteration.
+    before training ends. An error of the thread is raised at the next checkpoint.
     """
 
     everywhere = True
@@ -105,29 +104,25 @@ class Checkpoints(Callback):
         self._written: Future | None = None
 
     def on_iteration(self, loop: Loop) -> None:
-        if self._written is not None and self._written.done():
-            self._wait(loop)
-        if loop.is_last or self._is_due(loop.iteration):
-            self._wait(loop)
-            self._started, score = time.monotonic(), metrics.rank(loop.record, self._all)
-            given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
-            if jax.process_count() == 1:
-                self._written = self._thread.submit(checkpoint.write, *given)
-            else:  # The processes write in step.
-                checkpoint.write(*given)
-                loop.tell("on_checkpoint")
+        if not (loop.is_last or self._is_due(loop.iteration)):
+            return
+        self._wait(loop)
+        self._started, score = time.monotonic(), metrics.rank(loop.record, self._all)
+        given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
+        self._written = self._thread.submit(checkpoint.write, *given)
         if loop.is_last:
             self._wait(loop)
 
     def _is_due(self, iteration: int) -> bool:
-        if self._every or iteration % _EVERY:
-            return bool(self._every) and iteration % self._every == 0
-        return not processes.any_of(time.monotonic() - self._started < _PAUSE)
+        if iteration % (self._every or _EVERY):
+            return False
+        is_early = time.monotonic() - self._started < _PAUSE
+        return self._every > 0 or not processes.any_of(is_early)
 
     def _wait(self, loop: Loop) -> None:
         written, self._written = self._written, None
         if written is not None:
-            written.result()
+            processes.in_all(written.result)
             loop.tell("on_checkpoint")
 
     def close(self) -> None:

@@ -2,26 +2,20 @@
 
 A checkpoint is a folder `checkpoints/ITERATION/` with
 
-- `player/`, the averaged variables, and `state/`, the rest of a `TrainState`, as NumPy archives.
-  Each process writes one file per folder: process 0 `arrays.npz`, process 1 `arrays-1.npz`. Arrays
-  are named after their leaves in the tree. If an array is sharded over processes, each of them
-  stores the rows of its devices, under names such as `.games.ply[512:768]`. Typed keys are stored
-  as data.
+- `player/arrays.npz`, the averaged variables, and `state/arrays.npz`, the rest of a `TrainState`.
+  Arrays are named after their leaves in the tree. Typed keys are stored as data.
 - `summary.json`: iteration, score, the type and shape of every array, the settings of the run, the
-  SHA-256 of every file of arrays, and a SHA-256 of all that.
+  SHA-256 of both files, and a SHA-256 of all that.
 
 Loading reads only arrays and JSON, and never runs code. A checkpoint is *sound* if all its files
 are present and unchanged.
 
-With several processes, all call `save` and `restore`. Each writes and reads the shards of its
-devices, so the replay buffer can be larger than the memory of one host. The number of processes can
-change between sessions.
+With several processes, all call these functions, except `restore_player`. Process 0 writes, and
+each process reads what its devices need. Their number can change between sessions.
 """
 
-import collections
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import itertools
 import json
@@ -30,16 +24,17 @@ import os
 import pathlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax._files import Path, remove, write_json
-from azjax._processes import OtherProcessError, any_of, gather, in_all, in_first
+from azjax._processes import any_of, connected, in_all, in_first
 from azjax._settings import from_dict, list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
@@ -51,20 +46,21 @@ _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 
 
 class Contents(NamedTuple):
-    """What a checkpoint stores of a training state, as a copy on the host."""
+    """A training state on the host."""
 
     iteration: int
-    arrays: dict[str, dict[str, np.ndarray]]  # Of this process: by folder and name.
-    described: dict[str, dict[str, str]]  # Type and shape of the arrays of all processes.
+    arrays: dict[str, dict[str, np.ndarray]]  # By folder and name.
+    described: dict[str, dict[str, str]]  # Their types and shapes.
 
 
 def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     """Writes a checkpoint named after `state.iteration`; see `copy` and `write`."""
-    write(run_dir, copy(state), score, keep)
+    contents = copy(state)
+    in_all(lambda: write(run_dir, contents, score, keep))
 
 
 def copy(state: TrainState) -> Contents:
-    """Copies a state to the host, so that training can go on while the copy is written.
+    """Fetches a state from all devices, so that training can go on while it is written.
 
     Raises a CheckpointError if parameters of the network are not finite.
     """
@@ -76,48 +72,54 @@ def copy(state: TrainState) -> Contents:
             "were not saved: start a new run with a lower learning rate"
         )
     trees = _divide(state)
-    arrays = {part: _own_arrays(tree) for part, tree in trees.items()}
+    arrays = {part: _by_name(jax.tree.map(_fetch, tree)) for part, tree in trees.items()}
     return Contents(iteration, arrays, {part: _describe(tree) for part, tree in trees.items()})
 
 
+def _fetch(leaf: jax.Array) -> np.ndarray:
+    """Returns the whole array; on a CPU it can be a view, whose memory JAX does not overwrite."""
+    array = plain(leaf)
+    if array.is_fully_addressable or array.is_fully_replicated:
+        return np.asarray(array)
+    with connected():
+        return multihost_utils.process_allgather(array, tiled=True)
+
+
 def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint; the `keep` newest ones and the one with the highest score stay.
+    """Writes a checkpoint in process 0; the `keep` newest and the one with the best score stay.
 
     Raises a CheckpointError if it cannot be written.
     """
+    if jax.process_index():
+        return
     folder, iteration = checkpoints(run_dir), contents.iteration
     partial = folder / f"{iteration}.partial"
-
-    def prepare():
+    try:
         _clear(folder)
         if os.path.lexists(folder / str(iteration)):
             _set_aside(pathlib.Path(run_dir), [iteration])
-
-    def write_own():
-        return [_write_arrays(partial / part, own) for part, own in contents.arrays.items()]
-
-    def complete():
-        files = itertools.chain(*map(json.loads, written))
+        for part, arrays in contents.arrays.items():
+            (partial / part).mkdir(parents=True)
+            np.savez(partial / part / "arrays.npz", **arrays)
         content = {
             "iteration": iteration,
             "score": float(score),
             "arrays": contents.described,
             "settings": read_config(run_dir).as_dict(),
-            "files": {name: sha for part in files for name, sha in part.items()},
+            "files": {name: _digest_file(partial / name) for name in map(_file, contents.arrays)},
         }
         write_json(partial / "summary.json", content | {"sha256": _digest(content)})
         os.rename(partial, partial.with_suffix(""))
-
-    try:
-        in_first(prepare)
-        written = gather(json.dumps(in_all(write_own)))
-        in_first(complete)
-    except (OSError, OtherProcessError) as error:
+    except OSError as error:
         raise CheckpointError(
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
             f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
-    in_first(lambda: _prune(folder, keep))
+    _prune(folder, keep)
+
+
+def _file(part: str) -> str:
+    return f"{part}/arrays.npz"
 
 
 def _clear(folder: pathlib.Path) -> None:
@@ -125,13 +127,6 @@ def _clear(folder: pathlib.Path) -> None:
         if re.fullmatch(r"\d+\.(partial|deleted)", leftover.name):
             with contextlib.suppress(OSError):  # On NFS, files that are open are deleted later.
                 remove(leftover)
-
-
-def _read_score(folder: pathlib.Path) -> float:
-    """Returns minus infinity for a damaged checkpoint."""
-    with contextlib.suppress(ValueError):
-        return read_summary(folder)["score"]
-    return -math.inf
 
 
 def _prune(folder: pathlib.Path, keep: int) -> None:
@@ -142,6 +137,13 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
         if step != best:
             os.rename(folder / str(step), folder / f"{step}.deleted")  # Atomically.
     _clear(folder)
+
+
+def _read_score(folder: pathlib.Path) -> float:
+    """Returns minus infinity for a damaged checkpoint."""
+    with contextlib.suppress(ValueError):
+        return read_summary(folder)["score"]
+    return -math.inf
 
 
 def restore(
@@ -162,7 +164,7 @@ def restore(
     target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
     for step in reversed(in_all(lambda: iterations(run_dir))):
         try:
-            trees = _read(run_dir, step, target, together=True)
+            trees = in_all(lambda step=step: _read(run_dir, step, target))
             break
         except CheckpointError:
             raise
@@ -183,8 +185,8 @@ def restore(
 def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
     """Returns the averaged variables of a checkpoint, on one device, and its iteration.
 
-    By default the newest one. A single process can call this alone. Raises a CheckpointError if the
-    checkpoint is missing or damaged. No other one takes its place.
+    By default the newest one. Raises a CheckpointError if the checkpoint is missing or damaged. No
+    other one takes its place.
     """
     here = SingleDeviceSharding(jax.local_devices()[0])
     target = jax.tree.map(
@@ -200,7 +202,7 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
     if number not in available:
         raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
     try:
-        return _read(run_dir, number, {_PLAYER: target}, together=False)[_PLAYER], number
+        return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
     except CheckpointError:
         raise
     except Exception as error:
@@ -209,42 +211,28 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 
-def _read(run_dir: Path, step: int, target: dict[str, Any], together: bool) -> dict[str, Any]:
+def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises an error, of any type, if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
-    share = slice(jax.process_index(), None, jax.process_count()) if together else slice(None)
-    call: Callable = in_all if together else lambda action: action()
-
-    def check():
-        summary = read_summary(folder)
-        written = from_dict(Config, summary["settings"])
-        for name, here, there in list_changes(read_config(run_dir), written)[:1]:
-            raise CheckpointError(
-                f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
-                f"{step} was written with {there!r}: restore the file"
-            )
-        # Other files in the folder are ignored.
-        files = sorted(name for name in summary["files"] if name.partition("/")[0] in target)
-        for name in files[share]:
-            if not (folder / name).is_file():
-                raise ValueError(f"its file {name} is missing")
-            if summary["files"][name] != _digest_file(folder / name):
-                raise ValueError(f"its file {name} was changed")
-        if any(_describe(tree) != summary["arrays"].get(part) for part, tree in target.items()):
+    summary = read_summary(folder)
+    written = from_dict(Config, summary["settings"])
+    for name, here, there in list_changes(read_config(run_dir), written)[:1]:
+        raise CheckpointError(
+            f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
+            f"{step} was written with {there!r}: restore the file"
+        )
+    for part, tree in target.items():
+        file = folder / _file(part)
+        if not file.is_file():
+            raise ValueError(f"its file {_file(part)} is missing")
+        if summary["files"].get(_file(part)) != _digest_file(file):
+            raise ValueError(f"its file {_file(part)} was changed")
+        if summary["arrays"].get(part) != _describe(tree):
             raise ValueError(
                 "its arrays do not match its settings, its custom parts, JAX's default kind of "
                 "random keys or this version"
             )
-        return files
-
-    def read():
-        return {
-            part: read_arrays([folder / f for f in files if f.startswith(f"{part}/")], tree)
-            for part, tree in target.items()
-        }
-
-    files = call(check)
-    return call(read)
+    return {part: _read_arrays(folder / _file(part), tree) for part, tree in target.items()}
 
 
 def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
@@ -272,67 +260,15 @@ def _divide(state: TrainState) -> dict[str, Any]:
 # Files of a checkpoint.
 
 
-def _own_arrays(tree: Any) -> dict[str, np.ndarray]:
-    """Returns the arrays on the host that this process stores of a tree, by name.
-
-    On CPUs they are views, and JAX does not overwrite the memory of views.
-    """
-    own = {}
-    for name, leaf in _by_name(tree).items():
-        array = plain(leaf)
-        if array.is_fully_addressable:
-            own[name] = np.asarray(array, order="C")
-            continue
-        rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
-        for shard in array.addressable_shards:
-            if shard.replica_id == 0:
-                own[name + rows.format(*shard.index)] = np.asarray(shard.data, order="C")
-    return own
-
-
-def _write_arrays(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> dict[str, str]:
-    """Writes the file of this process, unless it has no arrays; returns its SHA-256 by name."""
-    if not arrays:
-        return {}
-    index = jax.process_index()
-    file = folder / (f"arrays-{index}.npz" if index else "arrays.npz")
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(file, **arrays)
-    return {f"{folder.name}/{file.name}": _digest_file(file)}
-
-
-def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
-    """Reads a tree of the shapes and shardings of `target`; each process reads its rows."""
-    with contextlib.ExitStack() as stack:
-        stored = collections.defaultdict(dict)  # By name and first row: last row, file, entry.
-        for path in files:
-            file = stack.enter_context(np.load(path))
-            for entry in file.files:
-                name, *rows = re.split(r"\[(\d+):(\d+)\]$", entry)
-                first, last = map(int, rows[:2]) if rows else (0, math.inf)
-                stored[name][first] = last, file, entry
+def _read_arrays(path: pathlib.Path, target: Any) -> Any:
+    """Reads a tree of the shapes and shardings of `target`."""
+    with np.load(path) as file:
 
         def place(path, leaf):
-            data, parts = jax.eval_shape(plain, leaf), stored[jax.tree_util.keystr(path)]
-
-            @functools.cache
-            def load(first):
-                _, file, entry = parts[first]
-                return file[entry].view(data.dtype)  # NumPy lacks types such as bfloat16.
-
-            def read(index):
-                if not index:
-                    return load(0)
-                start, stop, _ = index[0].indices(data.shape[0])
-                return np.concatenate(
-                    [
-                        load(first)[max(start - first, 0) : stop - first]
-                        for first, (last, *_) in sorted(parts.items())
-                        if first <= start < last or start < first < stop
-                    ]
-                )
-
-            array = jax.make_array_from_callback(data.shape, leaf.sharding, read)
+            data = jax.eval_shape(plain, leaf)
+            # NumPy lacks types such as bfloat16.
+            whole = file[jax.tree_util.keystr(path)].view(data.dtype)
+            array = jax.make_array_from_callback(data.shape, leaf.sharding, whole.__getitem__)
             return jax.random.wrap_key_data(array, impl=key_impl(leaf)) if is_key(leaf) else array
 
         return jax.tree_util.tree_map_with_path(place, target)
