@@ -1,4 +1,4 @@
-"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots, loggers.
+"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots.
 
 Those of other modules are imported here, so that all are in one namespace.
 """
@@ -8,7 +8,6 @@ import errno
 import json
 import math
 import pathlib
-import re
 import signal
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import check_installed, write_note
+from azjax._commands import write_note
 from azjax._files import Path
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
@@ -30,8 +29,7 @@ from azjax.training.metrics import Record
 from azjax.viz import animation
 
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
-__all__ += ["Printer", "Records", "Snapshots", "Strength", "TensorBoard", "Verification"]
-__all__ += ["WeightsAndBiases"]
+__all__ += ["Printer", "Records", "Snapshots", "Strength", "Verification"]
 _EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
 
 
@@ -172,76 +170,3 @@ class Snapshots(Callback):
             except OSError as error:  # Training does without a picture.
                 said = f"the snapshot of iteration {loop.iteration} was not written"
                 write_note(f"{said}: {error.strerror}")
-
-
-class TensorBoard(Callback):
-    """Writes every metric as a TensorBoard scalar to a folder, with the package tensorboardX.
-
-    A resumed run replaces the points after its checkpoint.
-    """
-
-    def __init__(self, folder: Path):
-        check_installed("tensorboardX", "TensorBoard")
-        self._folder, self._writer = pathlib.Path(folder), None
-
-    def on_start(self, loop: Loop) -> None:
-        from tensorboardX import SummaryWriter  # An optional package that is slow to import.
-
-        # TensorBoard drops the points of earlier files from this step on.
-        self._writer: Any = SummaryWriter(str(self._folder), purge_step=loop.iteration + 1)
-
-    def on_iteration(self, loop: Loop) -> None:
-        for name, value in _scalars(loop).items():
-            self._writer.add_scalar(name, value, loop.iteration)
-        self._writer.flush()
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-
-class WeightsAndBiases(Callback):
-    """Logs every metric to Weights & Biases, with the package wandb.
-
-    The arguments are those of `wandb.init`, such as `mode="offline"`. A resumed run continues its
-    W&B run if `dir` is given: the folder in which W&B keeps its files.
-    """
-
-    def __init__(self, project: str = "azjax", **settings: Any):
-        check_installed("wandb", "Weights & Biases")
-        self._settings: dict[str, Any] = {"project": project, **settings}
-        self._run: Any = None
-
-    def on_start(self, loop: Loop) -> None:
-        """Starts a W&B run, or continues the newest one with files in `dir` after a resume."""
-        import wandb  # An optional package that is slow to import.
-        from wandb import errors
-
-        folder, known = self._settings.get("dir"), {}
-        if folder is not None and loop.iteration:
-            names = [path.name for path in pathlib.Path(folder).glob("wandb/*run-*")]
-            found = [re.search(r"run-(\d{8}_\d{6})-(.+)$", name) for name in names]
-            if found := [match for match in found if match]:
-                known = {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
-        try:
-            self._run = wandb.init(**known | self._settings)
-        except (errors.Error, ValueError) as error:  # Such as a mode that does not exist.
-            said = str(error).partition("\n")[0].rstrip(".")
-            raise ConnectionError(
-                f"Weights & Biases did not start ({said}): call `wandb login`, or resume the run "
-                "with the environment variable WANDB_MODE=offline, or without this logger"
-            ) from error
-
-    def on_iteration(self, loop: Loop) -> None:
-        if loop.iteration >= self._run.step:  # W&B rejects steps that it has already.
-            self._run.log(_scalars(loop), step=loop.iteration)
-
-    def close(self) -> None:
-        if self._run is not None:
-            self._run.finish()
-
-
-def _scalars(loop: Loop) -> dict[str, float]:
-    """Returns all metrics of an iteration that are not None, except `iteration`."""
-    metrics = loop.record.as_dict().items()
-    return {name: value for name, value in metrics if value is not None and name != "iteration"}

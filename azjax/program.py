@@ -22,15 +22,7 @@ from azjax import _processes as processes
 from azjax import games, runs, training
 from azjax._commands import write_note
 from azjax._settings import from_dict
-from azjax.callbacks import (
-    Checkpoints,
-    Interrupts,
-    Printer,
-    Records,
-    Snapshots,
-    TensorBoard,
-    WeightsAndBiases,
-)
+from azjax.callbacks import Checkpoints, Interrupts, Printer, Records, Snapshots
 from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
@@ -117,8 +109,7 @@ class Run:
         if every := plan.strength_every:
             number = plan.strength_games
             listed.append(Strength(self.loop.parts, every, number, self.config.seed))
-        loggers = _make_loggers(plan, self.run_dir, self.config)
-        listed += [*callbacks, *loggers, Records(self.run_dir / "metrics.jsonl"), *displays]
+        listed += [*callbacks, Records(self.run_dir / "metrics.jsonl"), *displays]
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
         listed += [self.certification, Checkpoints(self.run_dir, every, keep, verifies_all)]
         self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
@@ -189,17 +180,6 @@ def train(
     with open_run(config, parts, whole, path, resume=resume) as run:
         run.train(callbacks, shown, announce=write_note if display else lambda sentence: None)
     return run
-
-
-def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Callback]:
-    """Makes the loggers of a plan; raises a ValueError if a package is missing."""
-    makers = {
-        "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
-        "wandb": lambda: WeightsAndBiases(
-            dir=str(run_dir), name=run_dir.name, config=config.as_dict()
-        ),
-    }
-    return [makers[name]() for name in plan.log]
 
 
 def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
@@ -290,8 +270,6 @@ def open_run(
             fixed = resume or keep_shards or bool(config.parts)
             config, parts, mesh = _fit(config, parts, fixed)
             goal = _choose_goal(plan, parts.game)
-            # A missing package stops all processes here, before anything is compiled.
-            processes.in_all(lambda: _make_loggers(plan, pathlib.Path(), config))
             numbered = run_dir is None
             path = name_runs(config, plan) if run_dir is None else run_dir
             state, seconds = None, 0.0

@@ -94,8 +94,6 @@ class Plan:
     one at the end."""
     keep_checkpoints: Positive = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
-    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
-    """Also send the metrics to TensorBoard (files in the run directory) or Weights & Biases."""
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, 256)] = 0

@@ -2,12 +2,9 @@
 
 import contextlib
 import functools
-import importlib.util
-import sys
 import threading
 import time
 import types
-from unittest import mock
 
 import jax
 import numpy as np
@@ -22,7 +19,6 @@ from azjax.search import PUCT
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from refusals import assert_refused
-from small import LOSSES, record
 
 
 class Log(Callback):
@@ -188,59 +184,6 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     loop = make_loop(75, saving(0))
     loop.run()
     assert saved.names == [10, 40, 70, 75]
-
-
-@pytest.fixture
-def package(monkeypatch):
-    """A stand-in for both packages of loggers, which records its calls."""
-    package = mock.MagicMock()
-    package.errors.Error = ConnectionResetError
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    for name in ("tensorboardX", "wandb"):
-        monkeypatch.setitem(sys.modules, name, package)
-    return package
-
-
-def log(callback, start, iterations):
-    loop = Loop(None, types.SimpleNamespace(iteration=start), None, 9, 0.0)
-    callback.on_start(loop)
-    for loop.state.iteration in iterations:
-        number = loop.state.iteration
-        loop.record = record(number, blunders=None, extra={"elo": 7.0 * number})
-        callback.on_iteration(loop)
-    callback.close()
-
-
-def scalars(number):
-    made = record(number).as_dict() | {"elo": 7.0 * number}
-    return {name: x for name, x in made.items() if name not in ("iteration", "blunders")}
-
-
-def test_tensorboard_gets_every_metric_and_purges_later_points(package, tmp_path):
-    az.callbacks.TensorBoard(tmp_path).close()  # Training may end before it starts.
-    log(az.callbacks.TensorBoard(tmp_path), 3, [4, 5])
-    assert package.mock_calls[0] == mock.call.SummaryWriter(str(tmp_path), purge_step=4)
-    points = [mock.call(*item, step) for step in (4, 5) for item in scalars(step).items()]
-    writer = package.SummaryWriter.return_value
-    assert writer.add_scalar.mock_calls == points and writer.method_calls[-1] == mock.call.close()
-    assert {*LOSSES, "seconds", "games"} <= scalars(4).keys()
-
-
-def test_weights_and_biases_gets_every_metric_once(package, tmp_path):
-    run, given = package.init.return_value, {"mode": "offline", "dir": str(tmp_path)}
-    run.step = 5  # W&B has step 4 already.
-    for name in ("offline-run-20260102_030405-an-id", "run-20250102_030405-old", "latest-run"):
-        (tmp_path / "wandb" / name).mkdir(parents=True)
-    az.callbacks.WeightsAndBiases().close()
-    log(az.callbacks.WeightsAndBiases("mine", **given), 3, [4, 5])
-    resumed = {"id": "an-id", "resume": "allow", "project": "mine"} | given
-    assert package.init.mock_calls[0] == mock.call(**resumed)
-    assert run.log.mock_calls == [mock.call(scalars(5), step=5)] and run.finish.called
-    log(az.callbacks.WeightsAndBiases(**given), 0, [])
-    assert package.init.call_args == mock.call(project="azjax", **given)
-    package.init.side_effect = ConnectionResetError("no API key.\nAsk for one")
-    with pytest.raises(ConnectionError, match=r"did not start \(no API key\): call `wandb login`"):
-        log(az.callbacks.WeightsAndBiases(), 0, [])
 
 
 TINY = presets.smoke(presets.get("default"))

@@ -104,7 +104,6 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         ("--learner.steps 1.5", "--learner.steps: invalid int value: '1.5'"),
         ("--learner.steep 1", "'--learner.steep' is unknown", "--help lists what is allowed"),
         ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
-        ("--log wand", "--log is 'wand': use 'tensorboard' or 'wandb'; did you mean wandb?"),
         ("--resume", "--resume needs the folder of the run: add --run-dir runs/NAME"),
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
         (f"--parts {PILE} --game {PILE}", "--parts has its own game: leave --game out, or leave"),
