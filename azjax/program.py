@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import gc
 import pathlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from azjax import _processes as processes
 from azjax import games, runs, training
 from azjax._commands import write_note
 from azjax._settings import from_dict
-from azjax.callbacks import Checkpoints, Interrupts, Printer, Records, Snapshots
+from azjax.callbacks import Checkpoints, Interrupts, Printer, Records, Snapshots, Strength
 from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
@@ -37,7 +36,6 @@ from azjax.runs.config import (
     make_parts,
 )
 from azjax.runs.player import Player
-from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.report import write_report
@@ -258,43 +256,43 @@ def open_run(
         def hold(run_dir: pathlib.Path) -> None:
             processes.in_first(lambda: held.enter_context(directory.hold(run_dir)))
 
-        gc.disable()  # The collector would scan the many small objects of tracing again and again.
-        try:
-            directory.check_locks()
-            processes.check_devices()
-            if jax.process_count() > 1:
-                package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-                same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
-                same["the code of azjax"] = [path.read_bytes() for path in package]
-                processes.check_same(same | vars(config) | vars(plan))
-            fixed = resume or keep_shards or bool(config.parts)
-            config, parts, mesh = _fit(config, parts, fixed)
-            goal = _choose_goal(plan, parts.game)
-            numbered = run_dir is None
-            path = name_runs(config, plan) if run_dir is None else run_dir
-            state, seconds = None, 0.0
-            if resume:
-                hold(path)
-                state, seconds = _restore(path, parts, mesh)
-            else:
-                processes.in_first(lambda: runs.check_free(path, numbered=numbered))
-            state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
-            needs = memory.estimate(parts, mesh, step)
-            memory.check_fits(needs)
-            if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
-                plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
-            content = dataclasses.asdict(plan)
-            if resume:
-                processes.in_first(lambda: files.write_json(path / "plan.json", content))
-            else:
-                path = runs.create_run(path, config, content, numbered=numbered)
-                hold(path)
-            evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
-            loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-            run = Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
-        finally:
-            gc.enable()
-        yield run
+        directory.check_locks()
+        _check_processes(config, plan, run_dir, resume)
+        fixed = resume or keep_shards or bool(config.parts)
+        config, parts, mesh = _fit(config, parts, fixed)
+        goal = _choose_goal(plan, parts.game)
+        path = name_runs(config, plan) if run_dir is None else run_dir
+        state, seconds = None, 0.0
+        if resume:
+            hold(path)
+            state, seconds = _restore(path, parts, mesh)
+        else:
+            processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
+        state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
+        needs = memory.estimate(parts, mesh, step)
+        memory.check_fits(needs)
+        if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
+            plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
+        content = dataclasses.asdict(plan)
+        if resume:
+            processes.in_first(lambda: files.write_json(path / "plan.json", content))
+        else:
+            path = runs.create_run(path, config, content, numbered=run_dir is None)
+            hold(path)
+        evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
+        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
+        yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
+
+
+def _check_processes(
+    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
+) -> None:
+    processes.check_devices()
+    if jax.process_count() > 1:
+        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
+        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
+        same["the code of azjax"] = [path.read_bytes() for path in package]
+        processes.check_same(same | vars(config) | vars(plan))
 
 
 def _note(sentence: str) -> None:
@@ -339,12 +337,23 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 def name_runs(config: Config, plan: Plan) -> pathlib.Path:
     """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
     place, _, detail = config.game.partition(":")
-    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
-    if not is_custom(config.game) and detail:
+    game = pathlib.Path(place).stem  # Custom games have the name of their file.
+    if detail and not is_custom(config.game):
         game = f"{game}-{detail}"
     return pathlib.Path("runs", "-".join(dict.fromkeys([game, plan.preset])))
 
 
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Disables the garbage collector, which scans the small objects of tracing again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_without_collector()
 def _compile(
     config: Config, parts: Parts, mesh: Mesh, examine_every: int, state: training.TrainState | None
 ) -> tuple[training.TrainState, Any, Verification | None]:

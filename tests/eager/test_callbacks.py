@@ -13,9 +13,8 @@ import pytest
 import azjax as az
 import azjax.program
 from azjax.players.arena import Match, Tally
-from azjax.runs import CheckpointError, presets, strength
+from azjax.runs import CheckpointError, presets
 from azjax.runs.config import make_parts
-from azjax.search import PUCT
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from refusals import assert_refused
@@ -216,9 +215,9 @@ def played(monkeypatch):
         played.openings.append(arguments[2:])
         return types.SimpleNamespace(states=None)
 
-    monkeypatch.setattr(strength, "play_match", play_match)
-    monkeypatch.setattr(strength, "draw_openings", draw_openings)
-    monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
+    monkeypatch.setattr(az.callbacks, "play_match", play_match)
+    monkeypatch.setattr(az.callbacks, "draw_openings", draw_openings)
+    monkeypatch.setattr(jax, "jit", lambda fold: fold)
     return played
 
 
@@ -249,16 +248,14 @@ def test_a_network_that_wins_becomes_the_best_one(parts, played):
 
 
 def test_its_settings_are_those_of_the_matches(parts, played):
-    """Simulations of UCT, the search of the network, the seed, and the games."""
+    """Simulations of UCT, the seed, and the games."""
     keys = set()
     for seed in (0, 1):
-        callback = az.callbacks.Strength(
-            parts, 1, 6, seed, search=PUCT(num_simulations=3), simulations=7
-        )
+        callback = az.callbacks.Strength(parts, 1, 6, seed, simulations=7)
         callback.on_start(FakeLoop(0))
         callback.on_iteration(FakeLoop(1))
         (_, key, against_uct), (_, other, against_best) = played.matches
-        assert (against_uct, against_best) == ((3, 7, 6), (3, 3, 6))
+        assert (against_uct, against_best) == ((4, 7, 6), (4, 4, 6))
         assert played.openings.pop() == (3, 2)
         keys |= {key, other}
         played.matches.clear()
