@@ -209,7 +209,7 @@ def _read_settings(
     """Returns the settings and the plan of a run to resume; checks that the former stay."""
     if run_dir is None:
         raise ValueError("run_dir is None: name the run to resume")
-    config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
+    config, saved = runs.read_config(run_dir), runs.read_plan(run_dir)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
         known = config.game if is_given else "a custom game or custom parts"

@@ -129,7 +129,7 @@ def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: N
 def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Parses the command line of a resumed run, which keeps its settings."""
     config = custom.check_run(run_dir, typed)
-    saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+    saved = Options(config, runs.read_plan(run_dir), run_dir, True)
     options = fill(saved, words, _PROG)
     check_kept((saved.config, saved.plan), (options.config, options.plan), spell)
     return options

@@ -13,7 +13,7 @@ import os
 import pathlib
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
@@ -21,11 +21,11 @@ import jax
 from azjax._files import Path, write_json
 from azjax._processes import gather, in_all, in_first
 from azjax._settings import from_dict
-from azjax.runs.config import Config
+from azjax.runs.config import Config, Plan
 
 FORMAT = 3  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
-Settings = TypeVar("Settings")  # A dataclass of settings.
+Result = TypeVar("Result")
 
 
 class CheckpointError(Exception):
@@ -113,8 +113,8 @@ def read_config(run_dir: Path) -> Config:
             f"{run_dir} is not a run directory (no config.json in it): use the folder of a run, "
             "such as runs/tic_tac_toe-default-1"
         )
-    with _readable(path):
-        content = json.loads(path.read_text())
+
+    def parse(content):
         if isinstance(content, dict) and content.pop("format", None) != FORMAT:
             raise CheckpointError(
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
@@ -122,17 +122,17 @@ def read_config(run_dir: Path) -> Config:
             )
         return from_dict(Config, content)
 
-
-def read_settings(path: Path, cls: type[Settings]) -> Settings:
-    """Reads a (nested) dataclass from a JSON file, or raises a CheckpointError."""
-    with _readable(path):
-        return from_dict(cls, json.loads(pathlib.Path(path).read_text()))
+    return _read(path, parse)
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def read_plan(run_dir: Path) -> Plan:
+    """Reads the plan of a run."""
+    return _read(pathlib.Path(run_dir, "plan.json"), lambda content: from_dict(Plan, content))
+
+
+def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:
     try:
-        yield
+        return parse(json.loads(path.read_text()))
     except (ValueError, OSError, RecursionError) as error:  # RecursionError: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
