@@ -19,6 +19,7 @@ from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
 from azjax.training.learner import make_learner
 from refusals import assert_refused
+from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
 PARTS = make_parts(CONFIG)
@@ -83,11 +84,6 @@ def assert_same(left, right):
         assert name == other_name and one.dtype == other.dtype
         one, other = (np.asarray(checkpoint.plain(leaf)) for leaf in (one, other))
         assert one.tobytes() == other.tobytes(), name
-
-
-def files(folder):
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 # Saving and restoring.

@@ -12,6 +12,7 @@ from azjax import runs
 from azjax.runs import directory, presets
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
+from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
 MINE = f"process {os.getpid()} on host {socket.gethostname()}"
@@ -25,23 +26,23 @@ def path(tmp_path):
 # Creation.
 
 
-def test_never_touches_a_directory_that_exists(path, tmp_path):
+def test_never_touches_a_path_that_exists(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     runs.create_run(path, CONFIG)
-    before = (path / "config.json").read_text()
-    (tmp_path / "other").mkdir()
+    (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("nothing")
-    assert_refused(
-        (lambda: runs.create_run(path, CONFIG), "run exists already: continue that run with"),
-        (lambda: runs.create_run(tmp_path / "other", CONFIG), "exists already and is not a run"),
-        (lambda: runs.check_free(tmp_path / "link"), "exists already and is not a run directory"),
-        (
-            lambda: runs.create_run(tmp_path / "file" / "x", CONFIG),
-            "cannot be created (...file is not a folder",
-        ),
-        error=CheckpointError,
-    )
-    assert (path / "config.json").read_text() == before
+    before, said = files(tmp_path), "exists already and is not a run directory: choose"
+    rows = [
+        ("run", "run exists already: continue that run with"),
+        *((name, said) for name in ("folder", "file", "link", ".")),
+        ("file/deep/run", "cannot be created (...file is not a folder"),
+        ("link/run", "link/run cannot be created ("),
+    ]
+    for function in (runs.check_free, lambda name: runs.create_run(name, CONFIG)):
+        calls = [(functools.partial(function, name), f"{name} ", said) for name, said in rows]
+        assert_refused(*calls, error=CheckpointError)
+    assert files(tmp_path) == before
 
 
 def test_a_numbered_run_takes_no_path_that_exists(tmp_path):

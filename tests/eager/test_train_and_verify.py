@@ -8,12 +8,11 @@ import warnings
 
 import pytest
 
-from azjax import cli, games, program, runs
+from azjax import cli, games, program
 from azjax.cli import arena, custom, explain, play, report, seeds, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
-from azjax.runs import checkpoint
-from refusals import assert_refused, check_program
+from refusals import check_program
 from trained import files
 
 TRAIN = [
@@ -73,29 +72,15 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     assert files(tmp_path) == before
 
 
-def refuse_to_compile(*arguments):
-    raise ValueError("refused while compiling")
-
-
-def test_an_unusable_run_directory_is_refused(tmp_path, monkeypatch, capfd):
+def test_a_run_that_does_not_compile_leaves_nothing_behind(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "dangling").symlink_to("nothing")
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "file").write_text("kept")
-    (tmp_path / "link").symlink_to("file")
-    (tmp_path / "folder" / "notes").mkdir(parents=True)
-    before, used = files(tmp_path), "exists already and is not a run directory"
-    rows = [
-        *((name, used) for name in ("dangling", "loop", "link", "folder", ".")),
-        ("dangling/run", "dangling/run cannot be created ("),
-        ("file/deep/run", "cannot be created (...file is not a folder"),
-    ]
-    calls = [(lambda path=path: runs.check_free(path), path, said) for path, said in rows]
-    assert_refused(*calls, error=checkpoint.CheckpointError)
 
-    monkeypatch.setattr(program, "_compile", refuse_to_compile)
+    def refuse(*arguments):
+        raise ValueError("refused while compiling")
+
+    monkeypatch.setattr(program, "_compile", refuse)
     check_program(train.main, [("--smoke --run-dir some/deep/run", "refused while com")], capfd)
-    assert files(tmp_path) == before
+    assert files(tmp_path) == {}
 
 
 def test_a_run_has_the_name_of_its_game_and_preset():
