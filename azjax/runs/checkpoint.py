@@ -49,7 +49,7 @@ class Contents(NamedTuple):
     """A training state on the host."""
 
     iteration: int
-    arrays: dict[str, dict[str, np.ndarray]]  # By folder and name.
+    arrays: dict[str, dict[str, Any]]  # Of NumPy, by folder and name.
     described: dict[str, dict[str, str]]  # Their types and shapes.
 
 

@@ -166,7 +166,8 @@ def choose(
       change: changes the settings of the preset before they are shrunk and fitted to a custom game.
     """
     preset = preset or name_for(name or Config.game, game)
-    config, plan = get(preset), {"preset": preset}
+    config = get(preset)
+    plan: dict[str, Any] = {"preset": preset}
     config = change(dataclasses.replace(config, game=name or config.game))
     if is_smoke:
         config, plan = smoke(config), plan | _SMOKE_PLAN
