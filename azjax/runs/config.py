@@ -116,7 +116,7 @@ def check_kept(
     for name, old, new in kept:
         raise ValueError(
             f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
-            "it out, or start a new run in another `run_dir`"
+            "it out, or start a new run in another folder"
         )
 
 

@@ -57,7 +57,7 @@ def create_run(
             write_json(free / "config.json", {"format": FORMAT, **config.as_dict()})
         except OSError as error:
             raise CheckpointError(
-                f"{path} cannot be created ({error.strerror}): choose another `run_dir`"
+                f"{path} cannot be created ({error.strerror}): choose another folder"
             ) from error
 
     def check_visible():
@@ -91,17 +91,16 @@ def check_free(run_dir: Path, *, numbered: bool = False) -> None:
     if not numbered and os.path.lexists(path):
         if os.path.isfile(path / "config.json"):
             raise CheckpointError(
-                f"{path} exists already: continue that run with `resume=True`, or choose another "
-                "`run_dir`"
+                f"{path} exists already: resume that run, or choose another folder"
             )
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another `run_dir`"
+            f"{path} exists already and is not a run directory: choose another folder"
         )
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise CheckpointError(
             f"{path} cannot be created ({folder} is not a folder in which azjax may write): choose "
-            "another `run_dir`"
+            "another folder"
         )
 
 

@@ -34,7 +34,7 @@ def test_never_touches_a_path_that_exists(path, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to("nothing")
     before, said = files(tmp_path), "exists already and is not a run directory: choose"
     rows = [
-        ("run", "run exists already: continue that run with"),
+        ("run", "run exists already: resume that run"),
         *((name, said) for name in ("folder", "file", "link", ".")),
         ("file/deep/run", "cannot be created (...file is not a folder"),
         ("link/run", "link/run cannot be created ("),

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dots
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, export, parsing, play, players, seeds, train, verify
@@ -24,6 +23,7 @@ from azjax.training.parts import SelfPlayConfig
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from experiments.lecture.persistent import PersistentConfig
+from nim import NIM
 from refusals import assert_refused
 from traced_settings import LEARNER, MLP, OTHERS, SELFPLAY, without_effect
 
@@ -137,7 +137,8 @@ def test_a_preset_fits_a_game():
     for narrow in ({"width": 12}, {"head_hidden": 12}):
         network = dataclasses.replace(shared, **narrow)
         assert not presets.fit(Config(network=network), games.make("tic_tac_toe")).network.symmetric
-    assert presets.fit(Config(network=shared), dots.make()).network.encoding == "edges"
+    unary = NIM._replace(encodings=("unary",))
+    assert presets.fit(Config(network=shared), unary).network.encoding == "unary"
 
 
 # Those that are easily lost; `tests/system/test_lowering.py` has the others.

@@ -26,8 +26,8 @@ TRAIN = [
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
     ("--game connect_four --until perfect", "connect_four", "--until never"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
-    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another --run-dir"),
-    ("--smoke --run-dir dangling", "dangling exists already and is not", "another --run-dir"),
+    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
+    ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),
 ]
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
