@@ -177,7 +177,7 @@ def train(
         config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    shown: list[Callback] = [Printer(lambda loop: metrics.print_line)] if display else []
+    shown: list[Callback] = [Printer(metrics.print_line)] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, parts, whole, path, resume=resume) as run:

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
-from rich.console import Console
-
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import runs
@@ -16,13 +14,11 @@ from azjax._commands import command
 from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom, launch
-from azjax.cli.display import Display
 from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
 from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
 from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
 from azjax.training import Parts, memory, metrics
-from azjax.training.loop import Loop
 
 _PROG = "azjax train"
 
@@ -87,7 +83,7 @@ def _main(arguments: list[str] | None) -> int:
         start = run.loop.iteration
         try:
             run.train(
-                displays=[Printer(lambda loop: _open_display(loop, run.goal)), Interrupts()],
+                displays=[Printer(metrics.print_line), Interrupts()],
                 show=console.show_certificate,
                 announce=console.note,
             )
@@ -191,14 +187,6 @@ def _set_outcome(named: str) -> None:
     """Chooses what Ctrl-C prints from now on, since the run can be resumed."""
     if launch.is_first():
         interrupts.now.outcome = f"continue with --resume {named}"
-
-
-def _open_display(loop: Loop, goal: str) -> Callable[[metrics.Record], None]:
-    """Opens a live table at a terminal; elsewhere, each iteration has a line."""
-    terminal = Console()
-    if terminal.is_terminal:
-        return Display(terminal, loop.max_iterations, goal)
-    return metrics.print_line
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
