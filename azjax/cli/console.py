@@ -1,6 +1,7 @@
 """Shared parts of all programs: exit status, notes, progress and tables."""
 
 import contextlib
+import functools
 import pathlib
 import re
 import signal
@@ -117,6 +118,7 @@ def track(items: Collection[Any], what: str) -> Iterator[Any]:
             bar.advance(task)
 
 
+@functools.cache
 def solve(game: Game) -> solver.Solution:
     """Solves a game, and shows a message while it does."""
     announce_solving(game)
