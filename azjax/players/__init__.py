@@ -3,7 +3,6 @@
 from azjax.players.agent import (
     Agent,
     Decision,
-    anytime_agent,
     as_agent,
     decide,
     network_agent,
@@ -17,7 +16,6 @@ __all__ = [
     "Agent",
     "Decision",
     "alpha_beta_agent",
-    "anytime_agent",
     "as_agent",
     "decide",
     "minimax_agent",
