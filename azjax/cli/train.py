@@ -13,11 +13,11 @@ from azjax import runs
 from azjax._commands import command
 from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
-from azjax.cli import console, custom, launch
+from azjax.cli import console, custom
 from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
 from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, count_devices, is_custom
 from azjax.training import Parts, memory, metrics
 
 _PROG = "azjax train"
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     A call from Python passes `arguments`. Without --distributed, it does not change the number of
     CPU devices.
     """
-    return launch.run(lambda: console.run(lambda: _main(arguments), "not started"))
+    return processes.run(lambda: console.run(lambda: _main(arguments), "not started"))
 
 
 def _main(arguments: list[str] | None) -> int:
@@ -63,7 +63,7 @@ def _main(arguments: list[str] | None) -> int:
             custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
-        if parts.game.enumerable and launch.is_first():
+        if parts.game.enumerable and processes.is_first():
             console.announce_solving(parts.game)
         opening = open_run(
             options.config,
@@ -74,11 +74,11 @@ def _main(arguments: list[str] | None) -> int:
             keep_shards="replay.shards" in options.given,
             started=interrupts.now.started,
         )
-        with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
+        with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
         named = custom.name_run(run.run_dir, run.config, options.typed)
         _set_outcome(named)
-        if launch.is_first():
+        if processes.is_first():
             print(memory.describe(run.needs, run.num_devices))
         start = run.loop.iteration
         try:
@@ -173,19 +173,23 @@ def _start(options: Options, alone: bool) -> None:
     `alone` is whether the process runs only this program, so that JAX has not started yet.
     """
     if options.distributed:
-        launch.join()
-        if not launch.is_first():
+        processes.join()
+        if not processes.is_first():
             interrupts.now.outcome = None
     if alone or options.distributed:
-        config, evenly = options.config, None
-        if "replay.shards" not in options.given:
-            evenly = (config.selfplay.games, config.learner.batch_size)
-        launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
+        config, number = options.config, options.plan.cpu_devices
+        shards, (_, count) = config.replay.shards, processes.index_and_count()
+        # A resumed run may have another number of processes.
+        if not number or (options.resume and shards % (number * count)):
+            is_fixed = options.resume or "replay.shards" in options.given
+            evenly = None if is_fixed else (config.selfplay.games, config.learner.batch_size)
+            number = count_devices(shards, processes.cores(), count, evenly)
+        processes.set_cpu_devices(number)
 
 
 def _set_outcome(named: str) -> None:
     """Chooses what Ctrl-C prints from now on, since the run can be resumed."""
-    if launch.is_first():
+    if processes.is_first():
         interrupts.now.outcome = f"continue with --resume {named}"
 
 

@@ -6,7 +6,7 @@ import types
 import jax
 import numpy as np
 import pytest
-from jax._src.distributed import global_state  # See `launch._index_and_count`.
+from jax._src.distributed import global_state  # See `index_and_count`.
 
 from azjax import _processes as processes
 from azjax import program
