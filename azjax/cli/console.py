@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import pathlib
 import re
 import signal
 import threading
@@ -19,7 +18,6 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import write_note
 from azjax.cli import parsing
-from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.proof.certificate import Certificate, certificate_table
@@ -82,14 +80,6 @@ def run(program: Callable[[], int], interrupted: str) -> int:
         interrupts.now.outcome = None
     interrupts.discard_output()
     return status
-
-
-def check_plot(path: pathlib.Path | None) -> None:
-    """Raises a ValueError if a picture cannot be written; called before the computation."""
-    if path is not None:
-        check_folder(path)
-        if path.suffix.lower() != ".svg":
-            raise ValueError(f"{path} is not an SVG: use a name that ends in .svg")
 
 
 # Notes and progress, on stderr.

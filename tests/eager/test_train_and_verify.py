@@ -44,8 +44,6 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
-    ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
-    ("random perfect --plot x.png", "x.png is not an SVG: use a name that ends in .svg"),
 ]
 SEEDS = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
