@@ -205,5 +205,5 @@ def check_devices() -> None:
         numbers = ", ".join(str(counts[index]) for index in sorted(counts))
         raise ValueError(
             f"the processes have {numbers} devices: give each the same number (on CPUs: "
-            f"`cpu_devices={min(counts.values())}`)"
+            f"cpu_devices {min(counts.values())})"
         )

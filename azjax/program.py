@@ -383,8 +383,8 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f'{game.name} has too many positions to enumerate, so `until="{plan.until}"` '
-            'cannot be proved: use `until="never"` with `max_iterations`'
+            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
+            f"player is {plan.until}: use until never with max_iterations"
         )
     return plan.until
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import jax
 
+from azjax._commands import write_note
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
@@ -52,7 +53,7 @@ def run(options: Options) -> int:
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
         if len(openings.actions) < options.openings:
-            console.note(f"there are only {len(openings.actions)} such openings: all are played")
+            write_note(f"there are only {len(openings.actions)} such openings: all are played")
     played: list[PlayedGames] = []
     record = played.append if options.export_games else None
     with console.progress() as progress:

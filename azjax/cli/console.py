@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import re
 import signal
 import threading
 import time
@@ -27,9 +26,7 @@ from azjax.training.memory import describe_bytes
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
-# The library's errors name these arguments in backticks; programs print them as options.
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
-_ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
 # A whole program.
@@ -66,7 +63,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
         except _USER_ERRORS as error:
             if isinstance(error, OSError) and error.strerror:
                 error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            note(f"error: {error}")
+            write_note(f"error: {error}")
             return 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
@@ -83,20 +80,6 @@ def run(program: Callable[[], int], interrupted: str) -> int:
 
 
 # Notes and progress, on stderr.
-
-
-def note(sentence: str) -> None:
-    """Prints one sentence to stderr, with the library's arguments spelled as options.
-
-    For example, it prints `resume=True` as --resume, and `until="never"` as --until never.
-    """
-
-    def spell(argument: re.Match[str]) -> str:
-        name, value = argument.groups()
-        option = f"--{name.replace('_', '-')}"
-        return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
-
-    write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
 def track(items: Collection[Any], what: str) -> Iterator[Any]:
@@ -120,7 +103,7 @@ def announce_solving(game: Game) -> None:
     """Prints the memory that solving a game takes, unless the game is small."""
     if not game.is_small:
         needed = f"{describe_bytes(solver.most_bytes(game))}, and temporarily twice that"
-        note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
+        write_note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
 @contextlib.contextmanager
@@ -156,7 +139,7 @@ def _lines(describe: Callable[[], str]) -> Iterator[None]:
     def print_lines() -> None:
         with contextlib.suppress(BrokenPipeError):  # The main thread notices it as well.
             while not ended.wait(max(_PAUSE, (time.monotonic() - start) / 10)):
-                note(f"{describe()}, {time.monotonic() - start:.0f} s")
+                write_note(f"{describe()}, {time.monotonic() - start:.0f} s")
 
     thread = threading.Thread(target=print_lines, daemon=True)
     thread.start()

@@ -15,7 +15,7 @@ import sys
 from typing import Annotated, Any
 
 from azjax import games, runs
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import did_you_mean
 from azjax.cli import console
 from azjax.cli.parsing import Place
@@ -107,7 +107,7 @@ def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
             )
 
 
-_note_once = functools.cache(console.note)
+_note_once = functools.cache(write_note)
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -129,7 +129,7 @@ def choose_run(typed: Typed) -> Typed:
             check_run(path, typed)
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
-        console.note(f"run: {path}, the newest (--run-dir names another)")
+        write_note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
     return typed
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import runs
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom
@@ -85,7 +85,7 @@ def _main(arguments: list[str] | None) -> int:
             run.train(
                 displays=[Printer(metrics.print_line), Interrupts()],
                 show=console.show_certificate,
-                announce=console.note,
+                announce=write_note,
             )
         except ValueError as error:  # All settings were checked before.
             raise RuntimeError("this is a defect of azjax, not of its settings") from error
@@ -196,7 +196,7 @@ def _set_outcome(named: str) -> None:
 def _conclude(run: Run, named: str, trained: bool) -> None:
     """Prints where the results are and what to do next."""
     if run.report_error:
-        console.note(run.report_error)
+        write_note(run.report_error)
     elif run.report:
         print(f"report: {run.report}")
     print(f"run directory: {run.run_dir}")
@@ -206,12 +206,12 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
     if not run.reached:
-        console.note(
+        write_note(
             f"not {run.goal} after {iterations} iterations: continue with --resume "
             f"{named} --max-iterations {2 * iterations}"
         )
     elif not trained:
-        console.note(
+        write_note(
             f"{run.run_dir} was finished already, after {iterations} iterations: to continue "
             f"training, add --until never --max-iterations {2 * iterations}"
         )

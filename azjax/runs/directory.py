@@ -63,7 +63,7 @@ def create_run(
             write_json(free / "config.json", {"format": FORMAT, **config.as_dict()})
         except OSError as error:
             raise CheckpointError(
-                f"{path} cannot be created ({error.strerror}): choose another `run_dir`"
+                f"{path} cannot be created ({error.strerror}): choose another folder"
             ) from error
 
     def check_visible():
@@ -91,24 +91,22 @@ def check_free(run_dir: Path, *, numbered: bool = False) -> None:
     path = pathlib.Path(run_dir)
     if not numbered and os.path.islink(path) and not os.path.exists(path):
         raise CheckpointError(
-            f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
-            "`run_dir`"
+            f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another folder"
         )
     # Resolves paths such as `missing/..` as well.
     if not numbered and os.path.exists(os.path.realpath(path)):
         if os.path.isfile(path / "config.json"):
             raise CheckpointError(
-                f"{path} exists already: continue that run with `resume=True`, or choose another "
-                "`run_dir`"
+                f"{path} exists already: resume that run, or choose another folder"
             )
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another `run_dir`"
+            f"{path} exists already and is not a run directory: choose another folder"
         )
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise CheckpointError(
             f"{path} cannot be created ({folder} is not a folder in which azjax may write): choose "
-            "another `run_dir`"
+            "another folder"
         )
 
 

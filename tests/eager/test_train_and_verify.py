@@ -23,10 +23,10 @@ TRAIN = [
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--game connect_four --until perfect", "connect_four", "--until never"),
+    ("--game connect_four --until perfect", "connect_four", "use until never with"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
-    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another --run-dir"),
-    ("--smoke --run-dir dangling", "dangling is a broken link to nothing: ", "another --run-dir"),
+    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
+    ("--smoke --run-dir dangling", "dangling is a broken link to nothing: ", "another folder"),
 ]
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
