@@ -21,7 +21,6 @@ from azjax.games import solver
 from azjax.games.base import Game
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
-from azjax.training.memory import describe_bytes
 
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
@@ -94,16 +93,8 @@ def track(items: Collection[Any], what: str) -> Iterator[Any]:
 @functools.cache
 def solve(game: Game) -> solver.Solution:
     """Solves a game, and shows a message while it does."""
-    announce_solving(game)
     with busy(f"solving {game.name}…"):
         return solver.solve(game)
-
-
-def announce_solving(game: Game) -> None:
-    """Prints the memory that solving a game takes, unless the game is small."""
-    if not game.is_small:
-        needed = f"{describe_bytes(solver.most_bytes(game))}, and temporarily twice that"
-        write_note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
 @contextlib.contextmanager

@@ -63,8 +63,6 @@ def _main(arguments: list[str] | None) -> int:
             custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
-        if parts.game.enumerable and processes.is_first():
-            console.announce_solving(parts.game)
         opening = open_run(
             options.config,
             parts,
