@@ -32,7 +32,7 @@ def test_never_touches_a_directory_that_exists(path, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("nothing")
     assert_refused(
-        (lambda: runs.create_run(path, CONFIG), "run exists already: continue that run with"),
+        (lambda: runs.create_run(path, CONFIG), "run exists already: resume that run"),
         (lambda: runs.create_run(tmp_path / "other", CONFIG), "exists already and is not a run"),
         (lambda: runs.check_free(tmp_path / "other"), "exists already and is not a run directory"),
         (lambda: runs.check_free(tmp_path / "link"), "link is a broken link to nothing: remove"),
