@@ -14,7 +14,7 @@ from azjax._commands import command, write_note
 from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
+from azjax.cli.parsing import Place, choose_kinds, fill, peek, spell
 from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
 from azjax.runs.config import Config, CustomNetworkConfig, Plan, count_devices, is_custom
@@ -37,8 +37,8 @@ class Options:
     """Run as one of several processes that train together, all with the same options."""
     typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING
     """The custom game, network or parts that the command line names."""
-    given: Annotated[tuple[str, ...], Place.HIDDEN] = ()
-    """Names of the settings that the command line has, such as `selfplay.games`."""
+    keep_shards: Annotated[bool, Place.HIDDEN] = False
+    """Whether the command line has `--replay.shards`."""
 
     def __post_init__(self):
         for name in ("distributed", "resume"):
@@ -69,7 +69,7 @@ def _main(arguments: list[str] | None) -> int:
             options.plan,
             options.run_dir,
             resume=options.resume,
-            keep_shards="replay.shards" in options.given,
+            keep_shards=options.keep_shards,
             started=interrupts.now.started,
         )
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
@@ -97,7 +97,7 @@ def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: N
     Args:
       words: the command line.
       prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
-        has the final `plan.cpu_devices`, `distributed` and `given`.
+        has the final `plan.cpu_devices`, `distributed` and `keep_shards`.
     """
     # A run records these with the digest of their file.
     names = ("game", "network", "parts")
@@ -140,13 +140,13 @@ def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = No
 
     If `game` is None, a custom game has the defaults of the preset `default`.
     """
-    settings = given(words)
+    others, _ = peek(words, "network.kind", "preset", "replay.shards")
     for name in ("game", "network"):
         if typed.parts and getattr(typed, name) is not None:
             raise ValueError(
                 f"--parts has its own {name}: leave --{name} out, or leave --parts out"
             )
-    if typed.network is not None and "network.kind" in settings:
+    if typed.network is not None and "network.kind" in others:
         raise ValueError("--network names a custom network: leave --network.kind out")
 
     def change(config: Config) -> Config:
@@ -159,10 +159,11 @@ def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = No
 
     name = typed.game and custom.identify(typed.game)
     is_unknown = name is not None and is_custom(name) and game is None
-    preset = peek(words, "preset")[0].get("preset", "default" if is_unknown else None)
+    preset = others.get("preset", "default" if is_unknown else None)
     smoke = "--smoke" in words
     config, plan = choose_settings(name, game, preset=preset, smoke=smoke, change=change)
-    return fill(Options(config, plan, given=settings), words, _PROG)
+    keep_shards = "replay.shards" in others
+    return fill(Options(config, plan, keep_shards=keep_shards), words, _PROG)
 
 
 def _start(options: Options, alone: bool) -> None:
@@ -179,7 +180,7 @@ def _start(options: Options, alone: bool) -> None:
         shards, (_, count) = config.replay.shards, processes.index_and_count()
         # A resumed run may have another number of processes.
         if not number or (options.resume and shards % (number * count)):
-            is_fixed = options.resume or "replay.shards" in options.given
+            is_fixed = options.resume or options.keep_shards
             evenly = None if is_fixed else (config.selfplay.games, config.learner.batch_size)
             number = count_devices(shards, processes.cores(), count, evenly)
         processes.set_cpu_devices(number)
