@@ -17,7 +17,7 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import Place, choose_kinds, fill, peek, spell
 from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, count_devices, is_custom
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, count_devices
 from azjax.training import Parts, memory, metrics
 
 _PROG = "azjax train"
@@ -60,7 +60,6 @@ def _main(arguments: list[str] | None) -> int:
     with contextlib.ExitStack() as context:
         options = parse(words, lambda known: _start(known, arguments is None))
         if options.resume and options.run_dir is not None:
-            custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
         opening = open_run(
@@ -99,7 +98,7 @@ def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: N
       prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
         has the final `plan.cpu_devices`, `distributed` and `keep_shards`.
     """
-    # A run records these with the digest of their file.
+    # They determine the defaults of the others.
     names = ("game", "network", "parts")
     named, words = peek(words, *names)
     typed = custom.Typed(None, *map(named.get, names))
@@ -151,17 +150,16 @@ def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = No
 
     def change(config: Config) -> Config:
         if typed.parts is not None:
-            config = dataclasses.replace(config, parts=custom.identify(typed.parts))
+            config = dataclasses.replace(config, parts=typed.parts)
         if typed.network is not None:
-            network = CustomNetworkConfig(source=custom.identify(typed.network))
+            network = CustomNetworkConfig(source=typed.network)
             config = dataclasses.replace(config, network=network)
         return choose_kinds(config, words)
 
-    name = typed.game and custom.identify(typed.game)
-    is_unknown = name is not None and is_custom(name) and game is None
+    is_unknown = typed.game is not None and custom.is_code(typed.game) and game is None
     preset = others.get("preset", "default" if is_unknown else None)
     smoke = "--smoke" in words
-    config, plan = choose_settings(name, game, preset=preset, smoke=smoke, change=change)
+    config, plan = choose_settings(typed.game, game, preset=preset, smoke=smoke, change=change)
     keep_shards = "replay.shards" in others
     return fill(Options(config, plan, keep_shards=keep_shards), words, _PROG)
 

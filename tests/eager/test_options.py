@@ -66,7 +66,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         found = train.parse(["--game", game])
         assert found.plan.preset == preset and found.typed.game == game
         network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
-        changes = {"network": network, "game": custom.identify(game)}
+        changes = {"network": network, "game": game}
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
         found = train.parse(["--game", DOTS, *arguments.split()])
@@ -138,7 +138,7 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
         ("none.py:make", "'none.py' does not exist: give FILE.py:FUNCTION"),
         ("conect_four:4x5", "'conect_four' does not exist: ", "; did you mean connect_four?"),
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
-        ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
+        ("keys.py:make", "keys.py:make fails (KeyError: 1): fix it first"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
