@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -15,9 +16,8 @@ from azjax._settings import list_changes
 from azjax.callbacks import Interrupts, Printer
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place, choose_kinds, fill, peek, spell
-from azjax.games.base import Game
 from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, count_devices
+from azjax.runs.config import Config, CustomNetworkConfig, Plan
 from azjax.training import Parts, memory, metrics
 
 _PROG = "azjax train"
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as context:
-        options = parse(words, lambda known: _start(known, arguments is None))
+        options = parse(words, functools.partial(_start, alone=arguments is None))
         if options.resume and options.run_dir is not None:
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
@@ -90,41 +90,37 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: None) -> Options:
+def parse(words: Sequence[str], prepare: Callable[[int, bool], None] = lambda *_: None) -> Options:
     """Parses the command line; presets, kinds and resumed runs determine the defaults.
 
     Args:
       words: the command line.
-      prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
-        has the final `plan.cpu_devices`, `distributed` and `keep_shards`.
+      prepare: called once with `cpu_devices` and `distributed`, before the code of a custom game or
+        parts runs, which may start JAX.
     """
     # They determine the defaults of the others.
     names = ("game", "network", "parts")
     named, words = peek(words, *names)
     typed = custom.Typed(None, *map(named.get, names))
-    run_dir = peek(words, "run_dir")[0].get("run_dir")
-    if "--resume" in words and run_dir:
-        options = _parse_resumed(words, typed, pathlib.Path(run_dir))
-        prepare(options)
-    elif typed.game is not None and custom.is_code(typed.game):
-        if not {"-h", "--help"} & {*words}:
-            prepare(_parse_new(words, typed))
-        options = _parse_new(words, typed, custom.find_game(typed.game))
-    else:
-        options = _parse_new(words, typed)
-        prepare(options)
-    config = options.config
-    if typed.parts is not None and not options.resume:
-        config = dataclasses.replace(config, game=custom.load_code(typed.parts, Parts).game.name)
-    return dataclasses.replace(options, config=config, typed=typed)
+    early, _ = peek(words, "run_dir", "cpu_devices")
+    if "--resume" in words and "run_dir" in early:
+        options = _parse_resumed(words, typed, pathlib.Path(early["run_dir"]))
+        prepare(options.plan.cpu_devices, options.distributed)
+        return options
+    if not {"-h", "--help"} & {*words}:
+        number = early.get("cpu_devices", "")  # `fill` refuses what is no number.
+        distributed = "--distributed" in words and "run_dir" in early  # Or refused below.
+        prepare(int(number) if number.isdecimal() else 0, distributed)
+    return _parse_new(words, typed)
 
 
 def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Parses the command line of a resumed run, which keeps its settings."""
     config = custom.check_run(run_dir, typed)
-    saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+    plan = runs.read_settings(run_dir / "plan.json", Plan)
+    saved = Options(config, plan, run_dir, resume=True, typed=typed)
     options = fill(saved, words, _PROG)
-    fixed = ("preset", "smoke", "cpu_devices")
+    fixed = ("preset", "smoke")
     changes = [change for change in list_changes(saved.plan, options.plan) if change[0] in fixed]
     for name, old, new in changes + list_changes(saved.config, options.config):
         raise ValueError(
@@ -134,11 +130,8 @@ def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.P
     return options
 
 
-def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = None) -> Options:
-    """Parses the command line of a new run.
-
-    If `game` is None, a custom game has the defaults of the preset `default`.
-    """
+def _parse_new(words: Sequence[str], typed: custom.Typed) -> Options:
+    """Parses the command line of a new run."""
     others, _ = peek(words, "network.kind", "preset", "replay.shards")
     for name in ("game", "network"):
         if typed.parts and getattr(typed, name) is not None:
@@ -150,38 +143,32 @@ def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = No
 
     def change(config: Config) -> Config:
         if typed.parts is not None:
-            config = dataclasses.replace(config, parts=typed.parts)
+            name = custom.load_code(typed.parts, Parts).game.name
+            config = dataclasses.replace(config, parts=typed.parts, game=name)
         if typed.network is not None:
             network = CustomNetworkConfig(source=typed.network)
             config = dataclasses.replace(config, network=network)
         return choose_kinds(config, words)
 
-    is_unknown = typed.game is not None and custom.is_code(typed.game) and game is None
-    preset = others.get("preset", "default" if is_unknown else None)
-    smoke = "--smoke" in words
+    game = custom.find_game(typed.game) if typed.game and custom.is_code(typed.game) else None
+    preset, smoke = others.get("preset"), "--smoke" in words
     config, plan = choose_settings(typed.game, game, preset=preset, smoke=smoke, change=change)
     keep_shards = "replay.shards" in others
-    return fill(Options(config, plan, keep_shards=keep_shards), words, _PROG)
+    return fill(Options(config, plan, keep_shards=keep_shards, typed=typed), words, _PROG)
 
 
-def _start(options: Options, alone: bool) -> None:
+def _start(cpu_devices: int, distributed: bool, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices, before JAX starts.
 
     `alone` is whether the process runs only this program, so that JAX has not started yet.
     """
-    if options.distributed:
+    if distributed:
         processes.join()
         if not processes.is_first():
             interrupts.now.outcome = None
-    if alone or options.distributed:
-        config, number = options.config, options.plan.cpu_devices
-        shards, (_, count) = config.replay.shards, processes.index_and_count()
-        # A resumed run may have another number of processes.
-        if not number or (options.resume and shards % (number * count)):
-            is_fixed = options.resume or options.keep_shards
-            evenly = None if is_fixed else (config.selfplay.games, config.learner.batch_size)
-            number = count_devices(shards, processes.cores(), count, evenly)
-        processes.set_cpu_devices(number)
+    if alone or distributed:
+        # Powers of two divide the games, batches and shards of most settings.
+        processes.set_cpu_devices(cpu_devices or 2 ** (processes.cores().bit_length() - 1))
 
 
 def _set_outcome(named: str) -> None:

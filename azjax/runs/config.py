@@ -97,8 +97,8 @@ class Plan:
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, 256)] = 0
-    """CPU devices of each process; 0: one per core, or fewer if that number does not divide games
-    and batch. No effect on GPUs and TPUs."""
+    """CPU devices of each process; 0: one per core, rounded down to a power of two. No
+    effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check("", self)

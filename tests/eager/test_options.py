@@ -79,14 +79,8 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     order, find = [], custom.find_game
     monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
-    for arguments in ("--smoke", "--replay.shards 4"):
-        found = train.parse(
-            ["--game", DOTS, "--cpu-devices", "2", *arguments.split()], order.append
-        )
-        known, made = order
-        order.clear()
-        assert made == "game" and known.config.replay.shards == found.config.replay.shards
-        assert known.plan.cpu_devices == found.plan.cpu_devices == 2
+    found = train.parse(["--game", DOTS, "--cpu-devices", "2"], lambda *given: order.append(given))
+    assert order == [(2, False), "game"] and found.plan.cpu_devices == 2
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
