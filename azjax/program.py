@@ -287,7 +287,6 @@ def open_run(
     run_dir: pathlib.Path | None = None,
     *,
     resume: bool = False,
-    keep_shards: bool = False,
     started: float | None = None,
 ) -> Iterator[Run]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
@@ -300,7 +299,6 @@ def open_run(
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one in `runs/`.
       resume: whether to resume the run in this directory.
-      keep_shards: whether a new run keeps its `replay.shards`, whatever the number of devices.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
     started = time.monotonic() if started is None else started
@@ -318,8 +316,7 @@ def open_run(
                 same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
                 same["the code of azjax"] = [path.read_bytes() for path in package]
                 processes.check_same(same | vars(config) | vars(plan))
-            fixed = resume or keep_shards or bool(config.parts)
-            config, parts, mesh = _fit(config, parts, fixed)
+            config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
             goal = _choose_goal(plan, parts.game)
             # A missing package stops all processes here, before anything is compiled.
             processes.in_all(lambda: _make_loggers(plan, pathlib.Path(), config))

@@ -37,8 +37,6 @@ class Options:
     """Run as one of several processes that train together, all with the same options."""
     typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING
     """The custom game, network or parts that the command line names."""
-    keep_shards: Annotated[bool, Place.HIDDEN] = False
-    """Whether the command line has `--replay.shards`."""
 
     def __post_init__(self):
         for name in ("distributed", "resume"):
@@ -68,7 +66,6 @@ def _main(arguments: list[str] | None) -> int:
             options.plan,
             options.run_dir,
             resume=options.resume,
-            keep_shards=options.keep_shards,
             started=interrupts.now.started,
         )
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
@@ -132,7 +129,7 @@ def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.P
 
 def _parse_new(words: Sequence[str], typed: custom.Typed) -> Options:
     """Parses the command line of a new run."""
-    others, _ = peek(words, "network.kind", "preset", "replay.shards")
+    others, _ = peek(words, "network.kind", "preset")
     for name in ("game", "network"):
         if typed.parts and getattr(typed, name) is not None:
             raise ValueError(
@@ -153,8 +150,7 @@ def _parse_new(words: Sequence[str], typed: custom.Typed) -> Options:
     game = custom.find_game(typed.game) if typed.game and custom.is_code(typed.game) else None
     preset, smoke = others.get("preset"), "--smoke" in words
     config, plan = choose_settings(typed.game, game, preset=preset, smoke=smoke, change=change)
-    keep_shards = "replay.shards" in others
-    return fill(Options(config, plan, keep_shards=keep_shards, typed=typed), words, _PROG)
+    return fill(Options(config, plan, typed=typed), words, _PROG)
 
 
 def _start(cpu_devices: int, distributed: bool, alone: bool) -> None:

@@ -53,7 +53,6 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
     assert parse("--learner.steps 2 --learner.steps=3").config.learner.steps == 3
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("default", True, "never", 4, checkpoint_every=3, report=False)
-    assert parse("--replay.shards=4").keep_shards and not parse("--smoke").keep_shards
 
 
 DOTS, PILE = (f"{module.__file__}:make" for module in (dots, misere_pile))
