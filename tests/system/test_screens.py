@@ -79,12 +79,10 @@ def terminal(tmp_path, monkeypatch):
     small, run = ["--smoke", "--network.kind=mlp", "--until=perfect"], ["--run-dir", "run"]
     programs = [
         ["train", *small, *run, "--max-iterations", "3"],
-        ["train", "--resume", *run, "--max-iterations", "5", "--no-report"],
         ["verify", *run, "--limit", "0"],
         ["play", *run, "--o", "random"],
         ["arena", "random", "perfect", "--games", "20"],
         ["train", "--game", "chess"],
-        ["seeds", "--smoke", "--preset=mlp", "--seeds=2", "--max-iterations=2"],
         ["play", *run, "--o", "random"],
     ]
     command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
@@ -102,14 +100,12 @@ def test_screens(terminal):
         os.write(terminal.master, b"\n")
 
     finish("train, 100 columns", status=1)
-    finish("train, resumed, 80 columns", status=1)
     finish("verify, 80 columns", status=1)
     for line in (b"d4", b"help", b"quit"):
         terminal.type(line)
     finish("play, 80 columns")
     finish("arena, 80 columns")
     finish("error, 80 columns", status=2)
-    finish("seeds, 80 columns", status=1)
     terminal.type(b"\x03")
     assert terminal.finish() == 130
     compare("play, interrupted", str(terminal.emulator))
