@@ -3,6 +3,7 @@
 from azjax.players.agent import (
     Agent,
     Decision,
+    anytime_agent,
     as_agent,
     decide,
     network_agent,
@@ -16,6 +17,7 @@ __all__ = [
     "Agent",
     "Decision",
     "alpha_beta_agent",
+    "anytime_agent",
     "as_agent",
     "decide",
     "minimax_agent",

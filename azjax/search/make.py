@@ -101,7 +101,7 @@ def make_search(
 
 
 class Resumable(NamedTuple):
-    """A search in steps of some simulations each.
+    """A search in steps of some simulations each, for players with a time limit.
 
     `budget` is the planned number of simulations, `int32 []`. Among the package's algorithms,
     only Gumbel uses it.
@@ -134,7 +134,7 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator | Funct
         if isinstance(selection, SearchResult):
             raise ValueError(
                 f"{algorithm.algorithm} runs its own loop, which cannot stop and continue: use "
-                "make_search, or an algorithm such as PUCT()"
+                "make_search, a player without a time limit, or an algorithm such as PUCT()"
             )
         return roots, selection
 

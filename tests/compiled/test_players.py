@@ -10,15 +10,16 @@ import pytest
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
     alpha_beta_agent,
+    anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
     random_agent,
     search_agent,
 )
-from azjax.search import ALGORITHMS, PUCT, UCT
+from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from contract import ROWS, ask, assert_contract, some_states
+from contract import ROWS, ask, assert_contract, assert_policies, some_states
 from reference import Position, misere_pile, negamax, tic_tac_toe
 from refusals import assert_refused
 from tables import bench
@@ -116,5 +117,58 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
     np.testing.assert_array_equal(*values)
 
 
+class Clock:
+    """A clock that advances only with the evaluations of a search."""
+
+    def __init__(self):
+        self.now, self.cost = 0.0, 0.001
+
+    def __call__(self):
+        return self.now
+
+    def _pass(self):
+        self.now += self.cost
+        return np.float32(0)
+
+    def evaluator(self, game):
+        uniform = uniform_evaluator(game)
+
+        def evaluate(params, key, states):
+            nothing = jax.ShapeDtypeStruct((), jnp.float32)
+            logits, values = uniform(params, key, states)
+            return logits, values + jax.experimental.io_callback(self._pass, nothing)
+
+        return evaluate
+
+
+@pytest.mark.compiles(3)  # The steps of the search.
+def test_a_search_ends_with_its_time(tic_tac_toe):
+    """It plans for as many simulations as there is time for."""
+    clock, states = Clock(), some_states("tic_tac_toe", 2)
+    config, key = Gumbel(num_simulations=700), jax.random.key(0)
+    evaluate = clock.evaluator(tic_tac_toe)
+    agent = anytime_agent(tic_tac_toe, config, evaluate, seconds=0.4, clock=clock)
+    assert (agent.traceable, agent.deterministic, agent.nodes) == (False, False, 701)
+    assert agent.name == "gumbel(0.4 s)"
+    agent.act(None, key, states)  # Measures the speed.
+    clock.cost = 0.002
+    began, decision = clock(), agent.act(None, key, states)  # Corrects the estimate.
+    assert clock() - began == pytest.approx(0.4, rel=0.1)
+    count = int(decision.nodes[0])
+    assert 120 < count <= 200 and (decision.nodes == count).all()
+    # The first phase of sequential halving: 190 / (8 log2(8)), where 375 had been planned.
+    assert decision.visit_counts[0][states.board[0] == 0].min() == 7
+    clock.cost = 1e-6
+    for seed in (3, 4):  # Time for more simulations than the tree can store.
+        decision = agent.act(None, jax.random.key(seed), states)
+    assert (decision.nodes == 700).all()
+    assert_policies(np.asarray(decision.weights), legal := states.board == 0)
+    assert legal[np.arange(2), decision.action].all()
+
+
 def test_refusals(tic_tac_toe):
-    assert_refused((lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"))
+    timed = functools.partial(anytime_agent, tic_tac_toe, PUCT(), uniform_evaluator(tic_tac_toe))
+    assert_refused(
+        (lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"),
+        (lambda: timed(seconds=float("nan")), "seconds is nan: use a number above 0"),
+    )
