@@ -70,28 +70,17 @@ class Printer(Callback):
     its terminal is closed, training continues: SIGHUP ends it, unless the user has prevented that.
     """
 
-    def __init__(self, start: Callable[[Loop], Callable[[Record], None]]):
-        """Takes `Loop -> print`, called at the start; `print.close` is called, if there is one."""
-        self._start, self._print = start, None
-
-    def on_start(self, loop: Loop) -> None:
-        self._print: Any = self._start(loop)
+    def __init__(self, show: Callable[[Record], None]):
+        """Takes the function."""
+        self._show = show
 
     def on_iteration(self, loop: Loop) -> None:
         try:
-            self._print(loop.record)
+            self._show(loop.record)
         except OSError as error:
             interrupts.discard_output()
             if error.errno != errno.EIO:
                 loop.interrupted, interrupts.now.signal = True, signal.SIGPIPE
-
-    def on_end(self, loop: Loop) -> None:
-        self.close()  # Later callbacks print results, and a terminal has one writer.
-
-    def close(self) -> None:
-        shown, self._print = self._print, None
-        with contextlib.suppress(OSError):
-            getattr(shown, "close", lambda: None)()
 
 
 class Checkpoints(Callback):

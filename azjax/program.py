@@ -172,7 +172,7 @@ def train(
         config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    shown: list[Callback] = [Printer(lambda loop: metrics.print_line)] if display else []
+    shown: list[Callback] = [Printer(metrics.print_line)] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, parts, whole, path, resume=resume) as run:
@@ -234,7 +234,6 @@ def open_run(
     run_dir: pathlib.Path | None = None,
     *,
     resume: bool = False,
-    keep_shards: bool = False,
     started: float | None = None,
 ) -> Iterator[Run]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
@@ -247,7 +246,6 @@ def open_run(
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one in `runs/`.
       resume: whether to resume the run in this directory.
-      keep_shards: whether a new run keeps its `replay.shards`, whatever the number of devices.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
     started = time.monotonic() if started is None else started
@@ -258,8 +256,7 @@ def open_run(
 
         directory.check_locks()
         _check_processes(config, plan, run_dir, resume)
-        fixed = resume or keep_shards or bool(config.parts)
-        config, parts, mesh = _fit(config, parts, fixed)
+        config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
         goal = _choose_goal(plan, parts.game)
         path = name_runs(config, plan) if run_dir is None else run_dir
         state, seconds = None, 0.0
@@ -328,8 +325,8 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f'{game.name} has too many positions to enumerate, so `until="{plan.until}"` '
-            'cannot be proved: use `until="never"` with `max_iterations`'
+            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
+            f"player is {plan.until}: use until never with max_iterations"
         )
     return plan.until
 

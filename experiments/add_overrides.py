@@ -22,8 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import azjax
+from azjax import _processes as processes
 from azjax._commands import command
-from azjax.cli import console, launch, verify
+from azjax.cli import console, verify
 from azjax.exact.exhaustive import Exploration, Watch, explore, finish
 from azjax.exact.repair import load_table, table_path
 from azjax.exact.seat import SEATS, make_decide
@@ -93,7 +94,7 @@ def prune(
 
 def run(options: Options) -> int:
     """Writes the file if no game is lost; returns the exit status."""
-    launch.spread(launch.cores(), launch.cores())
+    processes.set_cpu_devices(processes.cores())
     name, seat = options.player, SEATS["first"]
     player = azjax.load(name)
     game, network = player.game, player.parts.network

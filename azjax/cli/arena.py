@@ -7,13 +7,13 @@ from typing import Annotated
 
 import jax
 
+from azjax._commands import write_note
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.players import game_files, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
-from azjax.viz.chart import interval_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +31,11 @@ class Options:
     """Random moves that lead to each of these positions."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness."""
-    plot: pathlib.Path | None = None
-    """Draw the ratings into this SVG file."""
     export_games: pathlib.Path | None = None
     """Write all games into this file: .jsonl (any game) or .sgf (Go, Othello, Hex)."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        console.check_plot(self.plot)
         if self.export_games:
             game_files.check_path(self.export_games)
 
@@ -56,7 +53,7 @@ def run(options: Options) -> int:
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
         if len(openings.actions) < options.openings:
-            console.note(f"there are only {len(openings.actions)} such openings: all are played")
+            write_note(f"there are only {len(openings.actions)} such openings: all are played")
     played: list[PlayedGames] = []
     record = played.append if options.export_games else None
     with console.progress() as progress:
@@ -67,9 +64,6 @@ def run(options: Options) -> int:
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
-    if options.plot:
-        intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
-        standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
     if options.export_games:
         game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
@@ -104,8 +98,10 @@ def _score(match: Match, tally: Tally) -> str:
 
 
 def _show_ratings(fitted: statistics.Ratings) -> None:
+    best = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
     rows = [
-        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}") for name, elo, low, high in _best(fitted)
+        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}")
+        for name, elo, low, high in sorted(best, key=lambda row: -row[1])
     ]
     console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
@@ -113,12 +109,6 @@ def _show_ratings(fitted: statistics.Ratings) -> None:
         f"advantage of moving first: {advantage.estimate:+.0f} Elo "
         f"[{advantage.low:+.0f}, {advantage.high:+.0f}]; the average rating is 0"
     )
-
-
-def _best(fitted: statistics.Ratings) -> list[tuple[str, float, float, float]]:
-    """Returns names, ratings and the ends of their intervals, best first."""
-    rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
-    return sorted(rows, key=lambda row: -row[1])
 
 
 main = console.make_main(run, Options, "azjax arena", "nothing was written", players.HELP)

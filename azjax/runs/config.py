@@ -23,7 +23,7 @@ class CustomNetworkConfig:
     kind: Literal["custom"] = "custom"
     """A custom network, given as FILE.py:FUNCTION."""
     source: str = ""
-    """Its origin, `PLACE:FUNCTION#SHA-256`. It is informative only, and never imported."""
+    """Its origin, `PLACE:FUNCTION`. It is informative only, and never imported."""
 
     def __post_init__(self):
         check("network", self)
@@ -97,14 +97,14 @@ class Plan:
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, 256)] = 0
-    """CPU devices of each process; 0: one per core, or fewer if that number does not divide games
-    and batch. No effect on GPUs and TPUs."""
+    """CPU devices of each process; 0: one per core, rounded down to a power of two. No
+    effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check("", self)
 
 
-_KEPT = "preset", "smoke", "cpu_devices"  # Fields of a plan that a resumed run keeps.
+_KEPT = "preset", "smoke"  # Fields of a plan that a resumed run keeps.
 
 
 def check_kept(

@@ -69,7 +69,10 @@ def test_wrong_configurations_are_rejected(tmp_path):
     assert_refused(
         (edit(colour=3), "config.json cannot be used (unknown setting 'colour': use one of game,"),
         (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet' or"),
-        (edit(network={"kind": "resnet", "hidden": [8]}), "leave it out, or choose network.kind"),
+        (
+            edit(network={"kind": "resnet", "hidden": [8]}),
+            "unknown setting 'network.hidden': use one of",
+        ),
         (edit(learner={"steps": 0}), "learner.steps is 0: use 1 or more"),
         *((functools.partial(read, text), "cannot be used") for text in ("", "[]", '{"a":' * 9999)),
         (lambda: runs.read_config(tmp_path / "none"), "is not a run directory"),

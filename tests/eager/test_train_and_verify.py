@@ -24,7 +24,7 @@ TRAIN = [
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--game connect_four --until perfect", "connect_four", "--until never"),
+    ("--game connect_four --until perfect", "connect_four", "use until never with"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
     ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
     ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),
@@ -45,8 +45,6 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
-    ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
-    ("random perfect --plot x.png", "x.png is not an SVG: use a name that ends in .svg"),
 ]
 SEEDS = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),

@@ -31,8 +31,6 @@ HALF = "bfloat16"
 MLP, PAPER = (presets.smoke(presets.get(name)) for name in ("mlp", "paper"))
 GAME = games.make("tic_tac_toe")
 TRAININGS = [
-    presets.smoke(presets.get("enumerable")),
-    dataclasses.replace(MLP, network=MLPConfig(hidden=(8,), learning_dtype=HALF), game="othello:4"),
     dataclasses.replace(MLP, network=ResNetConfig(width=8, learning_dtype=HALF), game="hex_swap:3"),
     dataclasses.replace(
         PAPER,
@@ -112,7 +110,7 @@ def use_players(player, folder):
 
 def use_training(player, folder):
     mesh = training.make_mesh(jax.devices()[:1])
-    for config in TRAININGS[2:]:
+    for config in TRAININGS:
         parts = make_parts(config)
         state = training.abstract_state(parts, mesh)
         assert "64[" not in describe(state)

@@ -193,7 +193,7 @@ def test_processes_that_cannot_connect_name_the_variables_to_set(tmp_path):
     for err in errs:
         assert err.startswith("error: ") and err.count("\n") == 1, err
         assert "set JAX_COORDINATOR_ADDRESS to HOST:PORT" in err and "JAX_PROCESS_ID to 0, 1" in err
-    assert f"port {address[10:]} cannot be used: Address already in use" in errs[1]
+    assert "Address already in use" in errs[1]
     assert names(tmp_path) == []
 
 
