@@ -301,8 +301,8 @@ def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh
     """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
     devices, shards = jax.devices(), parts.replay.shards
     if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
-        evenly = None if fixed else (config.selfplay.games, config.learner.batch_size)
-        number = count_devices(shards, len(devices), evenly=evenly)
+        divided = (shards,) if fixed else (config.selfplay.games, config.learner.batch_size)
+        number = count_devices(len(devices), *divided)
         if number < len(devices):
             _note(
                 f"{number} of {len(devices)} devices are used: no larger number divides "

@@ -129,25 +129,14 @@ def is_custom(game: str) -> bool:
     return bool(colon) and not games.has_variants(place)
 
 
-def count_devices(
-    shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
-) -> int:
-    """Returns the largest usable number of devices per process.
+def count_devices(available: int, *numbers: int) -> int:
+    """Returns the largest number of devices, up to those available, that divides all `numbers`.
 
-    Their total over all `processes` must divide the shards of the replay buffer, or, for a new run,
-    whose shards may change, all numbers in `evenly`: those of games and samples.
-
-    >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
-    (4, 2)
-    >>> count_devices(shards=8, available=64, evenly=(1024, 512))
-    64
+    >>> count_devices(6, 16, 64)
+    4
     """
-
-    def fits(devices):
-        divides = evenly is not None and not any(number % devices for number in evenly)
-        return shards % devices == 0 or divides
-
-    return max((n for n in range(1, available + 1) if fits(n * processes)), default=1)
+    usable = range(1, available + 1)
+    return max(n for n in usable if not any(number % n for number in numbers))
 
 
 def make_parts(

@@ -7,7 +7,6 @@ if __name__ == "__main__":
 
 import importlib
 import json
-import math
 import platform
 from collections.abc import Callable
 
@@ -52,7 +51,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
 def run(options: Options) -> int:
     """Measures and writes the results; returns the exit status."""
     check_folder(options.out)
-    number = count_devices(math.gcd(*options.divided()), processes.cores())
+    number = count_devices(processes.cores(), *options.divided())
     processes.set_cpu_devices(number)  # They divide all games and shards.
     results = measure(options)
     options.out.write_text(json.dumps(results, indent=2) + "\n")

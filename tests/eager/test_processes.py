@@ -11,7 +11,7 @@ from jax._src.distributed import global_state  # See `index_and_count`.
 from azjax import _processes as processes
 from azjax import program
 from azjax.runs import presets
-from azjax.runs.config import Config, count_devices, make_parts
+from azjax.runs.config import Config, make_parts
 from azjax.training import LearnerConfig, SelfPlayConfig
 
 
@@ -99,17 +99,6 @@ def test_a_lost_connection_ends_a_process_among_several(others):
 # CPU devices.
 
 
-def test_gives_each_core_a_device():
-    for shards, cores, count, evenly, number in [
-        (16, 3, 1, None, 2),
-        (12, 5, 1, None, 4),
-        (16, 8, 3, None, 1),  # 3 processes never divide 16 shards.
-        (8, 64, 4, (1024, 512), 64),  # Devices may divide these numbers instead.
-        (8, 64, 1, (1024, 520), 8),
-    ]:
-        assert count_devices(shards, cores, count, evenly) == number
-
-
 def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
     """The preset `mlp` has two shards, 50 games and batches of 64."""
     config = presets.get("mlp")
@@ -119,6 +108,9 @@ def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
     assert mesh.size == 2 and fitted == config
     assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number")
     config = dataclasses.replace(config, selfplay=SelfPlayConfig(games=48, unroll_length=4))
+    config = dataclasses.replace(config, learner=LearnerConfig(batch_size=32))
+    assert program._fit(config, make_parts(config), fixed=False)[2].size == 2  # 3 divides 48 only.
+    capfd.readouterr()
     config = dataclasses.replace(config, learner=LearnerConfig(batch_size=96))
     fitted, parts, mesh = program._fit(config, make_parts(config), fixed=False)
     assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
