@@ -158,28 +158,27 @@ def restore(
       CheckpointError: if the folder of the checkpoints is missing, none of them is sound, or it was
         written with other settings than those in `config.json`. Then nothing is moved.
     """
-    folder, damage, trees = checkpoints(run_dir), {}, None
+    folder, damage = checkpoints(run_dir), {}
     if not any_of(folder.is_dir()):
         raise CheckpointError(f"{folder} is missing: restore it from a copy, or start a new run")
     target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
     for step in reversed(in_all(lambda: iterations(run_dir))):
         try:
             trees = in_all(lambda step=step: _read(run_dir, step, target))
-            break
         except CheckpointError:
             raise
         except Exception as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
-    if trees is None and damage:
+            continue
+        in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
+        learner = trees[_REST].learner._replace(average=trees[_PLAYER])
+        return dataclasses.replace(trees[_REST], learner=learner), [*damage.values()]
+    if damage:
         raise CheckpointError(
             f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
             "folder from a copy, or start a new run"
         )
-    if trees is None:
-        return None, []
-    in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
-    learner = trees[_REST].learner._replace(average=trees[_PLAYER])
-    return dataclasses.replace(trees[_REST], learner=learner), [*damage.values()]
+    return None, []
 
 
 def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:

@@ -16,10 +16,8 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import jax
-
 from azjax._files import Path, write_json
-from azjax._processes import gather, in_all, in_first
+from azjax._processes import any_of, gather, in_first
 from azjax._settings import from_dict
 from azjax.runs.config import Config, Plan
 
@@ -60,16 +58,12 @@ def create_run(
                 f"{path} cannot be created ({error.strerror}): choose another folder"
             ) from error
 
-    def check_visible():
-        if not (free / "config.json").exists():
-            raise CheckpointError(
-                f"process {jax.process_index()} cannot find {free}, which process 0 created: use a "
-                "folder on a disk that all processes share"
-            )
-
     in_first(create)
     free = path.with_name(gather(free.name)[0])  # Process 0 chose the number.
-    in_all(check_visible)
+    if any_of(not (free / "config.json").exists()):
+        raise CheckpointError(
+            f"not all processes can find {free}: use a folder on a disk that all of them share"
+        )
     return free
 
 
