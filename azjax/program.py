@@ -301,8 +301,10 @@ def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh
     """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
     devices, shards = jax.devices(), parts.replay.shards
     if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
-        divided = (shards,) if fixed else (config.selfplay.games, config.learner.batch_size)
-        number = count_devices(len(devices), *divided)
+        number = count_devices(len(devices), shards)
+        if not fixed:  # The shards can change.
+            games, batch = config.selfplay.games, config.learner.batch_size
+            number = max(number, count_devices(len(devices), games, batch))
         if number < len(devices):
             _note(
                 f"{number} of {len(devices)} devices are used: no larger number divides "
