@@ -39,10 +39,6 @@ class Emulator:
     def resize(self, columns, rows):
         self._screen.resize(rows, columns)
 
-    @property
-    def hides_cursor(self):
-        return self._screen.cursor.hidden
-
     def clear(self):
         self._screen.reset()
 

@@ -1,12 +1,11 @@
 """Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
 Only code that the command line names is imported, never code that only the run directory names. A
-note is printed if the file was edited since training. A file can import the files next to it.
+file can import the files next to it.
 """
 
 import dataclasses
 import functools
-import hashlib
 import importlib
 import importlib.util
 import pathlib
@@ -15,7 +14,7 @@ import sys
 from typing import Annotated, Any
 
 from azjax import games, runs
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import did_you_mean
 from azjax.cli import console
 from azjax.cli.parsing import Place
@@ -84,7 +83,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
-                f"--{option} {saved.partition('#')[0]}, if you trust that file"
+                f"--{option} {saved}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
         if option not in recorded and getattr(typed, option) is not None:
@@ -94,20 +93,6 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
     return config
-
-
-def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
-    """Prints a note for each custom function that is not the one of the training."""
-    for option, saved in _recorded(config).items():
-        named = getattr(typed, option)  # The file may have moved.
-        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
-            _note_once(
-                f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
-                "computes the same"
-            )
-
-
-_note_once = functools.cache(console.note)
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -129,7 +114,7 @@ def choose_run(typed: Typed) -> Typed:
             check_run(path, typed)
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
-        console.note(f"run: {path}, the newest (--run-dir names another)")
+        write_note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
     return typed
 
@@ -141,7 +126,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     """
     words = ["--run-dir", str(run_dir)]
     for option, saved in _recorded(config).items():
-        words += [f"--{option}", getattr(typed, option) or saved.partition("#")[0]]
+        words += [f"--{option}", getattr(typed, option) or saved]
     return shlex.join(words)
 
 
@@ -164,7 +149,6 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     config = check_run(run_dir, typed, alone=False)
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
-    note_edited(run_dir, config, typed)
     return load(run_dir, iteration, **_make(config, typed))
 
 
@@ -192,14 +176,6 @@ def is_code(name: str) -> bool:
     return is_custom(name) or name.endswith(".py")
 
 
-def identify(name: str) -> str:
-    """Returns what the settings store: a name, or a function with the digest of its file."""
-    if not is_code(name):
-        return name
-    path = _find(name.partition(":")[0])
-    return f"{name}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
 def find_game(typed: str) -> Game:
     """Returns a game by its name, or a custom one."""
     return load_code(typed, Game) if is_code(typed) else games.make(typed)
@@ -215,14 +191,9 @@ def _call(spec: str, path: pathlib.Path, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
     try:
         module = _import(path)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        meant = did_you_mean(name, vars(module))
-        raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
-    try:
+        if not callable(function := getattr(module, name, None)):
+            meant = did_you_mean(name, vars(module))
+            raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
         made = function(*arguments)
     except ValueError:  # An error of azjax, such as an invalid setting.
         raise
@@ -249,7 +220,7 @@ def _import(path: pathlib.Path) -> Any:
     """Imports a file, which can import the files next to it."""
     sys.path[:] = [str(path.parent), *(entry for entry in sys.path if entry != str(path.parent))]
     importlib.invalidate_caches()  # The files next to it may be new.
-    name = f"azjax_custom_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"azjax_custom_{path}".replace(".", "_")
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # Dataclasses look up their module there.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import pathlib
 import time
 from typing import Annotated, Any, Literal
 
@@ -12,13 +11,12 @@ import numpy as np
 
 from azjax._settings import Positive, Range
 from azjax.cli import console, custom
-from azjax.games import solver
-from azjax.program import choose_settings
+from azjax.games.solver import Solution
 from azjax.proof import certificate
+from azjax.runs import presets
 from azjax.runs.config import is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.training import Parts, TrainState, compiled, init, iteration
-from azjax.viz.chart import line_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,28 +36,26 @@ class Options:
     """Goal of each network, without search: perfect or unbeatable."""
     max_iterations: Positive = 100
     """Stop after this many iterations, even if some seeds have not reached the goal."""
-    plot: pathlib.Path | None = None
-    """Draw the share of seeds that reached the goal, by iteration, to this SVG file."""
-
-    def __post_init__(self):
-        console.check_plot(self.plot)
 
 
 def run(options: Options) -> int:
     """Trains all seeds; returns 0 if every seed reached the goal, and 1 if not."""
     parts, started = _make_parts(options), time.monotonic()
-    console.announce_solving(parts.game)
+    solution = console.solve(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
-        verify_all = _make_verification(parts)
     reached = np.zeros(options.seeds, int)  # The first iteration with a proof; 0: none yet.
     blunders, number = reached, 0
     while number < options.max_iterations and not reached.all():
         number += 1
         states, _ = advance(states)
-        verdicts = jax.device_get(verify_all(states.learner.average))
-        blunders = verdicts.blunders
-        wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
+        verdicts = [
+            verify_one(parts, solution, states.learner.average, seed)
+            for seed in range(options.seeds)
+        ]
+        blunders = np.array([verdict.blunders for verdict in verdicts])
+        losing = np.array([verdict.losing_lines.sum() for verdict in verdicts])
+        wrong = blunders if options.until == "perfect" else losing
         reached = np.where((reached == 0) & (wrong == 0), number, reached)
         print(
             f"iteration {number:4d}  {time.monotonic() - started:6.1f} s  {options.until} "
@@ -78,7 +74,7 @@ def _make_parts(options: Options) -> Parts:
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
     given = game if is_custom(options.game) else None
-    config, _ = choose_settings(options.game, given, preset=options.preset, smoke=options.smoke)
+    config, _ = presets.choose(options.game, given, preset=options.preset, is_smoke=options.smoke)
     return make_parts(config, game)
 
 
@@ -95,23 +91,14 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     return states, compiled(advance, states)
 
 
-def _make_verification(parts: Parts) -> Any:
-    """Returns a function that verifies all seeds in turn: `variables [S, ...] -> Verdict [S]`."""
-    solution = solver.solve(parts.game)
-
-    def verify_one(variables):
-        return certificate.examine(Player(parts, parts.network.fold(variables)), solution)[0]
-
-    def verify_all(variables):
-        seeds = range(len(jax.tree.leaves(variables)[0]))
-        verdicts = [verify_one(jax.tree.map(lambda x: x[seed], variables)) for seed in seeds]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *verdicts)
-
-    return verify_all
+def verify_one(parts: Parts, solution: Solution, variables: Any, seed: int) -> Any:
+    """Returns the verdict on the network of one seed; the leaves of `variables` are `[S, ...]`."""
+    network = parts.network.fold(jax.tree.map(lambda leaf: leaf[seed], variables))
+    return jax.device_get(certificate.examine(Player(parts, network), solution)[0])
 
 
 def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:
-    """Prints a row for each seed and the distribution; draws it for `--plot`."""
+    """Prints a row for each seed and the distribution."""
     rows = [
         (f"{seed}", f"{number or 'never'}", f"{wrong}")
         for seed, (number, wrong) in enumerate(zip(reached, blunders, strict=True))
@@ -123,13 +110,6 @@ def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:
         quartiles = ", ".join(f"{q:.0f}" for q in np.percentile(numbers, [25, 50, 75]))
         summary += f"; iterations: quartiles {quartiles}, most {numbers[-1]}"
     print(summary)
-    if options.plot:
-        iterations = range(max(numbers, default=0) + 1)
-        shares = np.searchsorted(numbers, iterations, side="right") / options.seeds
-        title, series = f"Share of {options.seeds} seeds: {options.until}", shares.tolist()
-        chart = line_chart(title, iterations, {options.until: series}, x_label="iterations")
-        standalone(chart).save(options.plot)
-        print(f"plot: {options.plot}")
 
 
 main = console.make_main(run, Options, "azjax seeds", "the seeds were not finished")
