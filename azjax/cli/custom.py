@@ -1,11 +1,12 @@
 """Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
 Only code that the command line names is imported, never code that only the run directory names. A
-file can import the files next to it.
+note is printed if the file was edited since training. A file can import the files next to it.
 """
 
 import dataclasses
 import functools
+import hashlib
 import importlib
 import importlib.util
 import pathlib
@@ -83,7 +84,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
-                f"--{option} {saved}, if you trust that file"
+                f"--{option} {saved.partition('#')[0]}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
         if option not in recorded and getattr(typed, option) is not None:
@@ -93,6 +94,20 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
     return config
+
+
+def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
+    """Prints a note for each custom function that is not the one of the training."""
+    for option, saved in _recorded(config).items():
+        named = getattr(typed, option)  # The file may have moved.
+        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
+            _note_once(
+                f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
+                "computes the same"
+            )
+
+
+_note_once = functools.cache(write_note)
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -126,7 +141,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     """
     words = ["--run-dir", str(run_dir)]
     for option, saved in _recorded(config).items():
-        words += [f"--{option}", getattr(typed, option) or saved]
+        words += [f"--{option}", getattr(typed, option) or saved.partition("#")[0]]
     return shlex.join(words)
 
 
@@ -149,6 +164,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     config = check_run(run_dir, typed, alone=False)
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
+    note_edited(run_dir, config, typed)
     return load(run_dir, iteration, **_make(config, typed))
 
 
@@ -174,6 +190,14 @@ def _make(config: Config, typed: Typed) -> dict[str, Any]:
 def is_code(name: str) -> bool:
     """Returns whether a name of the command line is a function, even an incomplete one."""
     return is_custom(name) or name.endswith(".py")
+
+
+def identify(name: str) -> str:
+    """Returns what the settings store: a name, or a function with the digest of its file."""
+    if not is_code(name):
+        return name
+    path = _find(name.partition(":")[0])
+    return f"{name}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def find_game(typed: str) -> Game:

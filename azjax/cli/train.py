@@ -58,6 +58,7 @@ def _main(arguments: list[str] | None) -> int:
     with contextlib.ExitStack() as context:
         options = parse(words, functools.partial(_start, alone=arguments is None))
         if options.resume and options.run_dir is not None:
+            custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
         opening = open_run(
@@ -95,7 +96,7 @@ def parse(words: Sequence[str], prepare: Callable[[int, bool], None] = lambda *_
       prepare: called once with `cpu_devices` and `distributed`, before the code of a custom game or
         parts runs, which may start JAX.
     """
-    # They determine the defaults of the others.
+    # A run records these with the digest of their file.
     names = ("game", "network", "parts")
     named, words = peek(words, *names)
     typed = custom.Typed(None, *map(named.get, names))
@@ -134,15 +135,17 @@ def _parse_new(words: Sequence[str], typed: custom.Typed) -> Options:
     def change(config: Config) -> Config:
         if typed.parts is not None:
             name = custom.load_code(typed.parts, Parts).game.name
-            config = dataclasses.replace(config, parts=typed.parts, game=name)
+            config = dataclasses.replace(config, parts=custom.identify(typed.parts), game=name)
         if typed.network is not None:
-            network = CustomNetworkConfig(source=typed.network)
+            network = CustomNetworkConfig(source=custom.identify(typed.network))
             config = dataclasses.replace(config, network=network)
         return choose_kinds(config, words)
 
-    game = custom.find_game(typed.game) if typed.game and custom.is_code(typed.game) else None
+    name, game = typed.game, None
+    if name is not None and custom.is_code(name):
+        name, game = custom.identify(name), custom.find_game(name)
     preset, smoke = others.get("preset"), "--smoke" in words
-    config, plan = presets.choose(typed.game, game, preset=preset, is_smoke=smoke, change=change)
+    config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke, change=change)
     return fill(Options(config, plan, typed=typed), words, _PROG)
 
 

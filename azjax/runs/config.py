@@ -23,7 +23,7 @@ class CustomNetworkConfig:
     kind: Literal["custom"] = "custom"
     """A custom network, given as FILE.py:FUNCTION."""
     source: str = ""
-    """Its origin, `PLACE:FUNCTION`. It is informative only, and never imported."""
+    """Its origin, `PLACE:FUNCTION#SHA-256`. It is informative only, and never imported."""
 
     def __post_init__(self):
         check("network", self)

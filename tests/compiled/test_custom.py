@@ -84,3 +84,16 @@ def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
     first = "azjax imports only code that you name: add --game pile.py:make, if you trust that file"
     for program, words in PROGRAMS.items():
         check_program(program.main, [(words, first), ([*words, *BOTH[2:]], first)], capfd)
+
+
+def test_a_note_names_each_edited_file_once(capfd):
+    typed = custom.Typed(pathlib.Path("run"), *BOTH[1::2])
+    for name in ("pile.py", "net.py"):
+        with pathlib.Path(name).open("a") as file:
+            file.write("# A comment.\n")
+    for _ in range(2):
+        assert custom.open_run(typed)[1].game.name == "misere_pile"
+    said = capfd.readouterr().err
+    for name in ("pile.py:make", "net.py:make"):
+        note = f"{name} was edited since run was trained: check that it computes the same\n"
+        assert said.count(note) == 1

@@ -65,7 +65,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         found = train.parse(["--game", game])
         assert found.plan.preset == preset and found.typed.game == game
         network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
-        changes = {"network": network, "game": game}
+        changes = {"network": network, "game": custom.identify(game)}
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
         found = train.parse(["--game", DOTS, *arguments.split()])
