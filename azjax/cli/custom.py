@@ -24,7 +24,7 @@ from azjax.networks import Network
 from azjax.runs import config as configs
 from azjax.runs import pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.player import Player, is_pretrained, load, read_config
+from azjax.runs.player import Player, is_pretrained, load, read_settings
 from azjax.training.parts import Parts
 
 _WANTED = "give FILE.py:FUNCTION"
@@ -70,7 +70,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
       typed: what the command line names.
       alone: whether a custom network must be that of this run, and not of another one in a match.
     """
-    config = read_config(run_dir)
+    config = read_settings(run_dir)
     if is_pretrained(run_dir):
         config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     recorded = _recorded(config)
@@ -145,7 +145,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     return shlex.join(words)
 
 
-def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
+def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:

@@ -21,7 +21,7 @@ def write(options: Options) -> int:
     """Writes the files and prints where they are."""
     if options.animation:
         check_folder(options.animation)
-    run_dir, player = custom.open_run(options.typed)
+    run_dir, player = custom.open_player(options.typed)
     wanted = player.game.is_small or options.animation
     solution = console.solve(player.game) if wanted else None
     if options.animation and solution:

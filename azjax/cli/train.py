@@ -146,22 +146,23 @@ def _choose(given: dict[str, str | None], typed: custom.Typed) -> tuple[Config, 
             )
     if typed.network is not None and "network.kind" in given:
         raise ValueError("--network names a custom network: leave --network.kind out")
-
-    def change(config: Config) -> Config:
-        if typed.parts is not None:
-            name = custom.load_code(typed.parts, Parts).game.name
-            config = dataclasses.replace(config, parts=custom.identify(typed.parts), game=name)
-        if typed.network is not None:
-            network = CustomNetworkConfig(source=custom.identify(typed.network))
-            config = dataclasses.replace(config, network=network)
-        return choose_kinds(config, given)
-
     name, game = typed.game, None
     if name is not None and custom.is_code(name):
         name, game = custom.identify(name), custom.find_game(name)
     preset = given.get("preset") or presets.name_for(name or Config.game, game)
-    smoke = "smoke" in given
-    config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke, change=change)
+    config, plan = presets.choose(
+        name,
+        game,
+        preset=preset,
+        is_smoke="smoke" in given,
+        change=lambda config: choose_kinds(config, given),
+    )
+    if typed.parts is not None:
+        made = custom.load_code(typed.parts, Parts).game.name
+        config = dataclasses.replace(config, parts=custom.identify(typed.parts), game=made)
+    if typed.network is not None:
+        network = CustomNetworkConfig(source=custom.identify(typed.network))
+        config = dataclasses.replace(config, network=network)
     return config, plan, preset
 
 

@@ -124,10 +124,9 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     config = read_config(run_dir)
 
     def parse(content):
-        plan = {**content}
-        for name in ("preset", "smoke"):  # Earlier versions recorded them.
-            plan.pop(name, None)
-        number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
+        number = checked("cpu_devices", {**content}.get("cpu_devices", 0), CPUDevices)
+        others = "cpu_devices", "preset", "smoke"  # The last two are of earlier versions.
+        plan = {name: content[name] for name in content if name not in others}
         return config, from_dict(Plan, plan), number
 
     return _read(pathlib.Path(run_dir, "plan.json"), parse)

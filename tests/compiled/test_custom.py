@@ -92,7 +92,7 @@ def test_a_note_names_each_edited_file_once(capfd):
         with pathlib.Path(name).open("a") as file:
             file.write("# A comment.\n")
     for _ in range(2):
-        assert custom.open_run(typed)[1].game.name == "misere_pile"
+        assert custom.open_player(typed)[1].game.name == "misere_pile"
     said = capfd.readouterr().err
     for name in ("pile.py:make", "net.py:make"):
         note = f"{name} was edited since run was trained: check that it computes the same\n"

@@ -91,6 +91,16 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     assert order == [2, "game"]
 
 
+def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
+    runs.create_run(tmp_path / "run", presets.get("default"), OLD_PLAN)
+    numbers = []
+    monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
+    resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
+    for words in (resumed, [*resumed, "--cpu-devices", "1"]):
+        train._prepare(parsing.scan(words), alone=True)
+    assert numbers == [2, 1]
+
+
 def test_the_last_of_equal_options_counts():
     words = [
         "--smoke",

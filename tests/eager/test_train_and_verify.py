@@ -131,7 +131,7 @@ def test_verify_returns_whether_the_goal_holds(monkeypatch, capfd):
     )
     loses = dataclasses.replace(PERFECT, blunders=1, losing_lines_second=1)
     player = type("Anyone", (), {"game": games.make("tic_tac_toe"), "name": None})
-    monkeypatch.setattr(custom, "open_run", lambda typed: (pathlib.Path("run"), player))
+    monkeypatch.setattr(custom, "open_player", lambda typed: (pathlib.Path("run"), player))
     monkeypatch.setattr(verify.console, "solve", lambda game: None)
     for certificate, arguments, status in [
         (PERFECT, "--simulations 2 7", 0),
