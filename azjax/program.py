@@ -164,6 +164,7 @@ def open_run(
     started = time.monotonic() if started is None else started
     directory.check_locks()
     _check_processes(config, plan, run_dir, resume)
+    # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
     goal = _choose_goal(plan, parts.game)
     path = _name_runs(config.game, preset or "default") if run_dir is None else run_dir

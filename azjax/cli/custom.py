@@ -21,9 +21,8 @@ from azjax.cli import console
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import config as configs
 from azjax.runs import pretrained
-from azjax.runs.config import Config, CustomNetworkConfig, is_custom
+from azjax.runs.config import IN_PYTHON, Config, CustomNetworkConfig, is_custom, make_parts
 from azjax.runs.player import Player, is_pretrained, load, read_settings
 from azjax.training.parts import Parts
 
@@ -76,7 +75,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
     recorded = _recorded(config)
     for option, saved in recorded.items():
         named = getattr(typed, option)
-        if saved.partition(":")[0] == configs.IN_PYTHON:
+        if saved.partition(":")[0] == IN_PYTHON:
             raise ValueError(
                 f"{run_dir} was trained from Python, with {option} made there: load it in Python, "
                 f"with azjax.load({str(run_dir)!r}, {option}=...)"
@@ -168,10 +167,10 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     return load(run_dir, iteration, **_make(config, typed))
 
 
-def make_parts(config: Config, typed: Typed) -> Parts:
+def parts_for(config: Config, typed: Typed) -> Parts:
     """Builds the parts of a run, with the custom ones that the command line names."""
     made = _make(config, typed)
-    return made["parts"] if "parts" in made else configs.make_parts(config, **made)
+    return made["parts"] if "parts" in made else make_parts(config, **made)
 
 
 def _make(config: Config, typed: Typed) -> dict[str, Any]:

@@ -44,10 +44,9 @@ class Options:
     distributed: bool = False
     """Run as one of several processes that train together, all with the same options."""
     cpu_devices: CPUDevices = 0
-    """CPU devices of each process; 0: one per core, rounded down to a power of two. No
-    effect on GPUs and TPUs."""
-    typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING
-    """The custom game, network or parts that the command line names."""
+    """CPU devices of each process; 0: one per core, rounded down to a power of two. No effect on
+    GPUs and TPUs."""
+    typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING  # The code that it names.
 
     def __post_init__(self):
         for name in ("distributed", "resume"):
@@ -77,7 +76,7 @@ def _main(arguments: list[str] | None) -> int:
         _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
     opening = open_run(
         options.config,
-        custom.make_parts(options.config, options.typed),
+        custom.parts_for(options.config, options.typed),
         options.plan,
         options.run_dir,
         preset=options.preset,

@@ -46,7 +46,7 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         found = train.parse(["--smoke", *BOTH])
-        parts = custom.make_parts(found.config, found.typed)
+        parts = custom.parts_for(found.config, found.typed)
         make_run(folder / "run", found.config, game=parts.game, network=parts.network)
     return folder
 

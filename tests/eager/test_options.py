@@ -70,10 +70,10 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
         found = train.parse(["--game", DOTS, *arguments.split()])
-        assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
+        assert custom.parts_for(found.config, found.typed).network.encoding == "edges"
     given = train.parse(["--game", DOTS, "--network.encoding=absolute"])
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
-        custom.make_parts(given.config, given.typed)
+        custom.parts_for(given.config, given.typed)
 
 
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
