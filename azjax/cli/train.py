@@ -22,12 +22,13 @@ from azjax.training import Parts, memory
 _PROG = "azjax train"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """Trains AlphaZero by self-play, and verifies or evaluates the network during training."""
 
     config: Annotated[Config, Place.FLAT]
-    plan: Annotated[Plan, Place.FLAT]
+    network: str | None = None
+    """A custom network: FILE.py:FUNCTION."""
     preset: str | None = None
     """Settings to start from. default: tuned to reach perfect tic-tac-toe quickly; paper: network,
     PUCT and noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for larger games
@@ -35,17 +36,16 @@ class Options:
     to solve. By default, the game determines the preset."""
     smoke: bool = False
     """Shrink everything, to test the whole program in seconds."""
-    network: str | None = None
-    """A custom network: FILE.py:FUNCTION."""
+    plan: Annotated[Plan, Place.FLAT]
+    cpu_devices: CPUDevices = 0
+    """CPU devices of each process; 0: one per core, rounded down to a power of two. No effect on
+    GPUs and TPUs."""
     run_dir: pathlib.Path | None = None
     """Folder for checkpoints, metrics, certificate and report. Default: a new folder in runs/."""
     resume: bool = False
     """Continue the run in --run-dir exactly where its newest checkpoint stopped."""
     distributed: bool = False
     """Run as one of several processes that train together, all with the same options."""
-    cpu_devices: CPUDevices = 0
-    """CPU devices of each process; 0: one per core, rounded down to a power of two. No effect on
-    GPUs and TPUs."""
     typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING  # The code that it names.
 
     def __post_init__(self):
@@ -128,7 +128,7 @@ def parse(words: Sequence[str]) -> Options:
         _, plan, _ = runs.read_run(run_dir)
     else:
         config, plan, preset = _choose(given, typed)
-    options = fill(Options(config, plan, preset, typed=typed), words, _PROG)
+    options = fill(Options(config=config, plan=plan, preset=preset, typed=typed), words, _PROG)
     # A run records custom code with the digest of its file, and keeps that of its first session.
     asked = dataclasses.replace(options.config, game=config.game, parts=config.parts)
     if options.resume:
