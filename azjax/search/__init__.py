@@ -27,6 +27,7 @@ from azjax.search.evaluators import network_evaluator, rollout_evaluator, unifor
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT, with_dirichlet
+from azjax.search.reuse import reroot
 from azjax.search.uct import UCT
 from azjax.search.with_mctx import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
 
@@ -58,6 +59,7 @@ __all__ = [
     "make_search",
     "mctx_fns",
     "network_evaluator",
+    "reroot",
     "rollout_evaluator",
     "split_each",
     "uniform_evaluator",

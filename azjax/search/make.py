@@ -43,7 +43,7 @@ Search = Callable[..., SearchResult]
 def make_search(
     algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
 ) -> Search:
-    """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
+    """Builds `search(params, keys, states, temperature=0.0, add_noise=False, tree=None)`.
 
     The returned function is pure and can be jitted. Its arguments are
 
@@ -53,6 +53,7 @@ def make_search(
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
+    - `tree`: trees of earlier searches that this search continues; see `reroot`.
 
     It raises ValueError if an argument or an output of the evaluator has the wrong shape, or a
     temperature is negative or NaN, unless it is traced.
@@ -82,16 +83,23 @@ def make_search(
         select = functools.partial(search_by_mctx, algorithm)
     evaluate = checked(game, evaluate)
 
-    def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
+    def search(
+        params, keys, states, temperature=0.0, add_noise=False, tree=None
+    ) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         roots = _evaluate_roots(
             game, evaluate, params, keys, states, count, temperature=temperature, noise=add_noise
-        )
+        )._replace(tree=tree)
         selection = select(roots)
         if isinstance(selection, SearchResult):
+            if tree is not None:
+                raise ValueError(
+                    f"{algorithm.algorithm} runs its own loop, which cannot continue a tree: leave "
+                    "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
+                )
             return selection
-        if engine == "paths":
+        if engine == "paths" and tree is None:
             return selection.finish(grow(roots, selection, count, game.max_plies))
         tree = init(roots, selection, count)
         tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)

@@ -61,13 +61,21 @@ class PUCT:
             roots, key_noise, alpha=self.dirichlet_alpha, fraction=self.dirichlet_fraction
         )
 
-        def finish(tree):
-            visits = tree.children_visits[:, ROOT]
-            action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
-            return make_result(tree, action, visit_shares(tree))
+        before = None  # Visits of each root action that exploration ignores.
+        if roots.tree is not None and roots.add_noise is not False:
+            old = roots.tree.children_visits[:, ROOT]
+            before = jnp.where(roots.add_noise[:, None], old, 0)
 
-        select = functools.partial(puct_action, self)
-        return Selection(logits, select, select, finish)
+        def finish(tree):
+            visits = tree.children_visits[:, ROOT] - (0 if before is None else before)
+            action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
+            return make_result(tree, action, visit_shares(tree, 0 if before is None else before))
+
+        def at_root(tree, node):
+            return puct_action(self, tree, node, 0 if before is None else tree.extra_data)
+
+        below = functools.partial(puct_action, self)
+        return Selection(logits, at_root, below, finish, extra=before)
 
 
 class Terms(NamedTuple):
@@ -79,26 +87,32 @@ class Terms(NamedTuple):
     score: jax.Array  # `q + bonus`; -inf where illegal.
 
 
-def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
+def puct_terms(
+    settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0
+) -> Terms:
     """Scores the actions of one node of one tree.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
-    for the player to move, `N` the node's visits and `n` the action's.
+    for the player to move, `N` the node's visits and `n` the action's. Neither counts the visits
+    `before [A]`.
     """
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
-    exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
-    bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
+    total = tree.node_visits[node] - jnp.sum(before)
+    exploration = prior * jnp.sqrt(total.astype(jnp.float32))
+    bonus = settings.c_puct * exploration / (1 + visits - before).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
     return Terms(q, prior, bonus, score)
 
 
-def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
+def puct_action(
+    settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0
+) -> jax.Array:
     """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
-    return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
+    return jnp.argmax(puct_terms(settings, tree, node, before).score).astype(jnp.int32)
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.games.base import Game, State, play
+from azjax.games.base import Game, State, play, where
 from azjax.search.algorithm import (
     NEVER,
     NO_PARENT,
@@ -75,8 +75,9 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
     """Makes trees with room for `num_simulations` that contain only their roots, visited once."""
     logits, value = mask_logits(roots.legal, selection.logits), roots.value
     size, num_actions = logits.shape
+    room = roots.room
     chex.assert_tree_shape_prefix((value, roots.states, selection.extra), (size,))
-    node = size, num_simulations + 1
+    node = size, room + num_simulations
     edge = *node, num_actions
 
     def with_root(root):
@@ -84,7 +85,7 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         return leaf.at[:, ROOT].set(root)
 
     make: Any = mctx.Tree
-    return make(
+    tree = make(
         node_visits=with_root(jnp.ones(size, jnp.int32)),
         raw_values=with_root(value),
         node_values=with_root(value),
@@ -98,12 +99,22 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         children_values=jnp.zeros(edge, value.dtype),
         embeddings=jax.tree.map(with_root, roots.states),
         root_invalid_actions=~roots.legal,
-        extra_data=selection.extra,
+        extra_data=None,
     )
+    if roots.tree is not None:
+        invalid = tree.root_invalid_actions
+        old = roots.tree.replace(root_invalid_actions=invalid, extra_data=None)
+        keep = old.node_visits[:, ROOT] > 0
+        grown = jax.tree.map(lambda new, kept: new.at[:, : kept.shape[1]].set(kept), tree, old)
+        grown = grown.replace(
+            children_prior_logits=grown.children_prior_logits.at[:, ROOT].set(logits)
+        )
+        tree = where(keep, grown, tree)
+    return tree.replace(extra_data=selection.extra)
 
 
 def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
-    """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
+    """Adds simulation number `i []` to every tree; a new node gets the number `room + i`."""
     edge = _select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
@@ -111,7 +122,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
     # The node after each edge may be a finished game that an earlier simulation reached.
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
-    child = jnp.where(child == UNVISITED, i + 1, child)
+    child = jnp.where(child == UNVISITED, roots.room + i, child)
     at_child = batch, child
     tree = tree.replace(
         children_index=tree.children_index.at[at_edge].set(child),

@@ -42,6 +42,9 @@ class SelfPlayConfig:
     archive_share: Fraction = 0.5
     """Of the games with random openings, the fraction that start from the position buffer
     instead."""
+    reuse: Count = 0
+    """Nodes of the search tree that each move keeps for the next one; see `search.reroot`. 0: every
+    search starts from an empty tree."""
     temperature: NonNegative = 1.0
     """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30

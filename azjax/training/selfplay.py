@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from azjax.games import hashing
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
-from azjax.search import make_search
+from azjax.search import SearchResult, Tree, make_search, reroot
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.targets import Transition
 
@@ -63,12 +63,19 @@ def self_play(
     search = make_search(parts.search, game, parts.evaluate)
     purposes = 2 if archive is None else 3
 
-    def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
-        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
+    def find(keys: jax.Array, games: Games, tree: Tree | None) -> tuple[SearchResult, Tree | None]:
+        """Searches; also returns the part of the trees that the next move continues."""
         is_early = games.ply < config.temperature_plies
         temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
-        result = search(params, keys[:, 0], games.states, temperature, add_noise=True)
+        result = search(params, keys, games.states, temperature, add_noise=True, tree=tree)
+        kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
+        return result, kept
+
+    def move(carry: tuple[Games, Tree | None], keys: jax.Array):
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
+        games, tree = carry
+        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
+        result, tree = find(keys[:, 0], games, tree)
         step = jax.vmap(functools.partial(play, game))(games.states, result.action)
         transition = Transition(
             planes=planes,
@@ -82,11 +89,15 @@ def self_play(
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
         over, moved = jax.vmap(game.is_over)(step.state), Games(step.state, games.ply + 1)
-        return restart(start, keys[:, 1], over, moved), transition
+        return (restart(start, keys[:, 1], over, moved), tree), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
-        return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
+        keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
+        shapes = jax.eval_shape(lambda: find(keys[0, :, 0], games, None)[1])
+        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        (games, _), transitions = jax.lax.scan(move, (games, empty), keys)
+        return games, transitions
 
     size = group_size(config, len(keys))
     if size == len(keys):
