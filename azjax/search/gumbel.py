@@ -43,6 +43,9 @@ class Gumbel:
     maxvisit_init: NonNegative = 50.0
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
+    leaves: Positive = 1
+    """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
+    deep searches of few positions, and a little weaker. AlphaZero: 8."""
     engine: Engine = "azjax"
     """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
     in simulations without loops (paths), which training and its players use on GPUs."""

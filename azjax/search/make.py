@@ -22,6 +22,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax.games.base import Game, State, batch_keys, check_batch
+from azjax.search import leaves
 from azjax.search.algorithm import (
     Algorithm,
     Engine,
@@ -79,13 +80,17 @@ def make_search(
     if engine not in get_args(Engine):
         known = " or ".join(map(repr, get_args(Engine)))
         raise ValueError(f"the search's engine is {engine!r}: use {known}")
+    together = getattr(algorithm, "leaves", 1)
+    if together > 1 and (engine == "mctx" or count % together):
+        raise ValueError(
+            f"the search's leaves are {together}, for {count} simulations in the engine "
+            f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
+        )
     if engine == "mctx":
         select = functools.partial(search_by_mctx, algorithm)
     evaluate = checked(game, evaluate)
 
-    def search(
-        params, keys, states, temperature=0.0, add_noise=False, tree=None
-    ) -> SearchResult:
+    def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         roots = _evaluate_roots(
@@ -99,11 +104,13 @@ def make_search(
                     "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
                 )
             return selection
-        if engine == "paths" and tree is None:
+        if engine == "paths" and tree is None and together == 1:
             return selection.finish(grow(roots, selection, count, game.max_plies))
         tree = init(roots, selection, count)
-        tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
-        return selection.finish(tree)
+        one = functools.partial(simulate, roots, selection)
+        if together > 1:
+            one = functools.partial(leaves.simulate, roots, selection, together)
+        return selection.finish(jax.lax.fori_loop(0, count // together, one, tree))
 
     return search
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Fraction, NonNegative, Range, Simulations, check
+from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
     Engine,
@@ -45,6 +45,13 @@ class PUCT:
     10 / (number of legal actions)."""
     dirichlet_fraction: Fraction = 0.25
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
+    forced_playouts: NonNegative = 0.0
+    """With noise, every root action that was visited gets at least `sqrt(k P N)` visits; those that
+    its value does not deserve are left out of the policy target (Wu 2019). This is `k`; 0: no such
+    visits. KataGo: 2; AlphaZero: 0."""
+    leaves: Positive = 1
+    """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
+    deep searches of few positions, and a little weaker. AlphaZero: 8."""
     engine: Engine = "azjax"
     """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
     in simulations without loops (paths), which training and its players use on GPUs."""
@@ -61,6 +68,9 @@ class PUCT:
             roots, key_noise, alpha=self.dirichlet_alpha, fraction=self.dirichlet_fraction
         )
 
+        forces = roots.add_noise is not False and (
+            isinstance(self.forced_playouts, jax.Array) or self.forced_playouts > 0
+        )
         before = None  # Visits of each root action that exploration ignores.
         if roots.tree is not None and roots.add_noise is not False:
             old = roots.tree.children_visits[:, ROOT]
@@ -69,13 +79,25 @@ class PUCT:
         def finish(tree):
             visits = tree.children_visits[:, ROOT] - (0 if before is None else before)
             action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
-            return make_result(tree, action, visit_shares(tree, 0 if before is None else before))
+            weights = visit_shares(tree, 0 if before is None else before)
+            if forces:
+                pruned = jax.vmap(functools.partial(prune_forced, self))(tree, visits)
+                weights = jnp.where(roots.add_noise[:, None], pruned, weights)
+            return make_result(tree, action, weights)
 
         def at_root(tree, node):
-            return puct_action(self, tree, node, 0 if before is None else tree.extra_data)
+            old, noisy = tree.extra_data
+            terms = puct_terms(self, tree, node, 0 if old is None else old)
+            score = terms.score
+            if forces:
+                visits = tree.children_visits[node] - (0 if old is None else old)
+                is_forced = (visits > 0) & (visits < count_forced(self, terms.prior, visits))
+                score = jnp.where(noisy & is_forced, jnp.inf, score)
+            return jnp.argmax(score).astype(jnp.int32)
 
         below = functools.partial(puct_action, self)
-        return Selection(logits, at_root, below, finish, extra=before)
+        extra = before, (roots.add_noise if forces else None)
+        return Selection(logits, at_root, below, finish, extra=extra)
 
 
 class Terms(NamedTuple):
@@ -87,9 +109,7 @@ class Terms(NamedTuple):
     score: jax.Array  # `q + bonus`; -inf where illegal.
 
 
-def puct_terms(
-    settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0
-) -> Terms:
+def puct_terms(settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0) -> Terms:
     """Scores the actions of one node of one tree.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
@@ -113,6 +133,28 @@ def puct_action(
 ) -> jax.Array:
     """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
     return jnp.argmax(puct_terms(settings, tree, node, before).score).astype(jnp.int32)
+
+
+def count_forced(settings: PUCT, prior: jax.Array, visits: jax.Array) -> jax.Array:
+    """Returns `float32 [A]`, the least visits of root actions (Wu 2019, section 3.2)."""
+    return jnp.sqrt(settings.forced_playouts * prior * jnp.sum(visits).astype(jnp.float32))
+
+
+def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
+    """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
+
+    Up to the forced number of visits is taken from each action but the most visited one, as long as
+    its score stays below that one's; an action with a single visit left loses that one as well.
+    """
+    terms = puct_terms(settings, tree, jnp.int32(ROOT), tree.children_visits[ROOT] - visits)
+    best = jnp.argmax(visits)
+    counts = visits.astype(jnp.float32)
+    lead = terms.score[best] - terms.q
+    deserved = jnp.ceil(terms.bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
+    least = counts - jnp.floor(count_forced(settings, terms.prior, visits))
+    kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
+    kept = jnp.where(kept <= 1, 0.0, kept).at[best].set(counts[best])
+    return kept / jnp.sum(kept)
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:

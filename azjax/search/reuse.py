@@ -56,7 +56,9 @@ def _subtree(tree: Tree, top: jax.Array, goes_on: jax.Array, room: int) -> Tree:
         node_visits=move(tree.node_visits),
         raw_values=move(tree.raw_values),
         node_values=move(tree.node_values),
-        parents=move(jnp.where(node == top, NO_PARENT, renumber(tree.parents, NO_PARENT)), NO_PARENT),
+        parents=move(
+            jnp.where(node == top, NO_PARENT, renumber(tree.parents, NO_PARENT)), NO_PARENT
+        ),
         action_from_parent=move(jnp.where(node == top, -1, tree.action_from_parent), -1),
         children_index=move(renumber(tree.children_index, UNVISITED), UNVISITED),
         children_prior_logits=move(tree.children_prior_logits),

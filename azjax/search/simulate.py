@@ -61,8 +61,12 @@ def expand(
 def expand_in_tree(
     roots: Roots, selection: Selection, i: jax.Array, actions: jax.Array, states: State
 ) -> Expansion:
-    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`."""
-    keys = jax.vmap(jax.random.fold_in, (0, None))(roots.keys_expand, i)
+    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`.
+
+    For several simulations `i [K]`, there are `K * B` actions and states.
+    """
+    fold = functools.partial(jax.vmap(jax.random.fold_in, (0, None)), roots.keys_expand)
+    keys = jax.vmap(fold)(i).reshape(-1) if i.ndim else fold(i)
     if selection.prior is None:
         return roots.expand(keys, actions, states)
     keys, keys_prior = split_each(keys)
@@ -113,9 +117,17 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
     return tree.replace(extra_data=selection.extra)
 
 
+class Edge(NamedTuple):
+    """An action in one node of each tree."""
+
+    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
+    node: jax.Array  # int32 [B]
+    action: jax.Array  # int32 [B], chosen there.
+
+
 def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
     """Adds simulation number `i []` to every tree; a new node gets the number `room + i`."""
-    edge = _select(selection, tree)
+    edge = select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     expansion = expand_in_tree(roots, selection, i, edge.action, states)
@@ -123,8 +135,15 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
     child = jnp.where(child == UNVISITED, roots.room + i, child)
-    at_child = batch, child
-    tree = tree.replace(
+    tree = add_leaf(tree, edge, child, expansion)
+    return backup(tree, child, expansion.value, edge.depth + 1)
+
+
+def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> Tree:
+    """Writes the nodes `child [B]` after the edges, and counts a visit there."""
+    batch = jnp.arange(len(child))
+    at_edge, at_child = (batch, edge.node, edge.action), (batch, child)
+    return tree.replace(
         children_index=tree.children_index.at[at_edge].set(child),
         children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
         children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
@@ -138,18 +157,9 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
             lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
         ),
     )
-    return _backup(tree, child, expansion.value, edge.depth + 1)
 
 
-class _Edge(NamedTuple):
-    """An action in one node of each tree."""
-
-    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
-    node: jax.Array  # int32 [B]
-    action: jax.Array  # int32 [B], chosen there.
-
-
-def _select(selection: Selection, tree: Tree) -> _Edge:
+def select(selection: Selection, tree: Tree) -> Edge:
     """Chooses actions from every root down to an unvisited action or a finished game."""
     size = tree.node_values.shape[0]
     batch = jnp.arange(size)
@@ -165,13 +175,13 @@ def _select(selection: Selection, tree: Tree) -> _Edge:
         child, continues = step(edge)
         node = jnp.where(continues, child, edge.node)
         action = jax.vmap(selection.below)(tree, node)
-        return _Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
+        return Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
 
-    first = _Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
+    first = Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
     return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
 
 
-def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
+def backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
     """Adds the leaves' values `[B]` to all nodes above them; leaves are at most `depth` deep."""
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)
