@@ -78,6 +78,6 @@ def make():
         is_over=lambda state: ~jnp.any(legal_actions(state)),
         player=lambda state: jnp.int8(0),
         observe=observe,
-        most_positions=20_000,
+        most_positions=3016,
         display=az.games.Display(render, name_actions=name_actions),
     )
