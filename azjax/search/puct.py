@@ -144,7 +144,7 @@ def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
     """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
 
     Up to the forced number of visits is taken from each action but the most visited one, as long as
-    its score stays below that one's; an action with a single visit left loses that one as well.
+    its score stays below that one's; an action that is left with a single visit loses that one as well.
     """
     terms = puct_terms(settings, tree, jnp.int32(ROOT), tree.children_visits[ROOT] - visits)
     best = jnp.argmax(visits)
@@ -153,7 +153,7 @@ def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
     deserved = jnp.ceil(terms.bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
     least = counts - jnp.floor(count_forced(settings, terms.prior, visits))
     kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
-    kept = jnp.where(kept <= 1, 0.0, kept).at[best].set(counts[best])
+    kept = jnp.where((kept <= 1) & (kept < counts), 0.0, kept).at[best].set(counts[best])
     return kept / jnp.sum(kept)
 
 
