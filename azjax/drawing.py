@@ -192,9 +192,9 @@ def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
     return node("text", attributes | themed | (style or {}), text)
 
 
-def signed(value: float, digits: int = 2) -> str:
+def signed(value: float) -> str:
     """Formats a value with a plus or a true minus sign: `+0.21`, `\N{MINUS SIGN}0.21`."""
-    text = f"{abs(value):.{digits}f}"
+    text = f"{abs(value):.2f}"
     if math.isnan(value) or float(text) == 0:
         return text
     return ("\N{MINUS SIGN}" if value < 0 else "+") + text

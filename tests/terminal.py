@@ -15,10 +15,10 @@ import pyte
 
 _PATIENCE = 200  # Seconds after which a test fails because its process hangs.
 
-# Makes the terminal the controlling terminal of the process, so that Ctrl-C reaches it even if the
-# tests ignore Ctrl-C, as they do in the background of a script.
+# Makes the terminal the controlling terminal of the process, so that its signals reach it even if
+# the tests ignore them: Ctrl-C in the background of a script, and a closed terminal under `nohup`.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-_OWN += "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+_OWN += "import signal as s; [s.signal(number, s.SIG_DFL) for number in (s.SIGINT, s.SIGHUP)]; "
 _OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 
 

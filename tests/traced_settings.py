@@ -13,7 +13,7 @@ from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs.config import Config
-from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero, make_search
+from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training import step as steps
 from azjax.training.learner import LearnerConfig
@@ -40,10 +40,6 @@ OTHERS = {
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
     | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "engine": "mctx"},
     UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5, "engine": "mctx"},
-    MctxMuZero(num_simulations=3): {"num_simulations": 4, "pb_c_init": 0.5}
-    | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5},
-    MctxGumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
-    | {"max_num_considered_actions": 2},
     SELFPLAY: {"games": 8, "games_at_once": 2, "unroll_length": 3, "carry_over": False}
     | {"opening_share": 0.7, "opening_plies": 3, "archive": 16, "archive_share": 0.7}
     | {"temperature": 0.7, "temperature_plies": 5},

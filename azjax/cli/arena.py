@@ -10,9 +10,16 @@ import jax
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
-from azjax.players import game_files, statistics
-from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
-from azjax.players.openings import MOST_OPENINGS, draw_openings
+from azjax.games.base import check_batch
+from azjax.players import statistics
+from azjax.players.arena import (
+    MOST_OPENINGS,
+    Match,
+    Tally,
+    draw_openings,
+    rate,
+    round_robin,
+)
 from azjax.viz.chart import interval_chart, standalone
 
 
@@ -33,14 +40,10 @@ class Options:
     """Seed of all randomness."""
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
-    export_games: pathlib.Path | None = None
-    """Write all games into this file: .jsonl (any game) or .sgf (Go, Othello, Hex)."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         console.check_plot(self.plot)
-        if self.export_games:
-            game_files.check_path(self.export_games)
 
 
 def run(options: Options) -> int:
@@ -49,29 +52,22 @@ def run(options: Options) -> int:
     agents = players.make_agents(options.players, game, typed)
     if len(agents) < 2:
         raise ValueError("a match needs two players: name 2 players or more")
-    if options.export_games:
-        game_files.check_path(options.export_games, game)
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings = None
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
-        if len(openings.actions) < options.openings:
-            console.note(f"there are only {len(openings.actions)} such openings: all are played")
-    played: list[PlayedGames] = []
-    record = played.append if options.export_games else None
+        if (count := check_batch(game, openings)) < options.openings:
+            console.note(f"there are only {count} such openings: all are played")
     with console.progress() as progress:
         total = len(agents) * (len(agents) - 1) // 2 * options.games
         advance = functools.partial(progress.advance, progress.add_task("games", total=total))
-        starts = openings and openings.states
-        matches = round_robin(game, agents, options.games, key_games, starts, advance, record)
+        matches = round_robin(game, agents, options.games, key_games, openings, advance)
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
     if options.plot:
         intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
         standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
-    if options.export_games:
-        game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
 
 

@@ -11,7 +11,7 @@ from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
 from azjax.runs.player import Player, read_config
 from azjax.viz import animation, page, report
-from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
+from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
 
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
@@ -45,12 +45,8 @@ def _write(
     is_run = player.name is None
     picture = _draw_run(run_dir, player) if is_run and player.game.enumerable else None
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
-    about = report.summarize_run(run_dir, player, picture) if is_run else None
-    sections = [
-        report.introduce(is_live(player.game)),
-        *sections,
-        about or report.summarize_shipped(player),
-    ]
+    about = report.about(player, run_dir, picture)
+    sections = [report.introduce(is_live(player.game)), *sections, about]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
     return page.write_page(out, title, sections)
 
@@ -59,7 +55,7 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
     """Returns the sections that search in the page."""
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
-    data = live_data(game, quiet(search), packed)
+    data = live_data(game, search, packed)
     data["explorer"] = {"algorithm": "puct"}
     name = type(search).__name__
     trained = "" if name == "PUCT" else f"; this run was trained with {name}"
@@ -83,9 +79,8 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """Returns recorded games, for rules that the page cannot search."""
     left_out = (
-        f"The `most_positions` of {game_title(player.game.name)} is missing or above 20,000, and "
-        "the page does not have the game's rules. So it shows recorded games; you "
-        "cannot search or play."
+        f"The page does not have the rules of {game_title(player.game.name)}. So it shows recorded "
+        "games; you cannot search or play."
     )
     console.note(left_out)
     return [

@@ -93,9 +93,9 @@ class Machine:
     """A computer player with its random key."""
 
     def __init__(self, game: Game, agent: Agent, key: jax.Array):
-        """Compiles the player if it is traceable."""
+        """Compiles the player."""
         self.name, self._params, self._key = agent.name, agent.params, key
-        self._decide = jax.jit(agent.act) if agent.traceable else agent.act
+        self._decide = jax.jit(agent.act)
 
     def decide(self, state: State) -> Decision:
         """Returns the decision in one position, without a batch axis."""

@@ -19,8 +19,6 @@ from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
-    alpha_beta_agent,
-    anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
@@ -36,7 +34,7 @@ from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
 HELP = """\
-A player is written NAME, NAME:NUMBER or NAME:TIME.
+A player is written NAME or NAME:NUMBER.
 
 - random: a random legal move
 - perfect: from the exact solution, for games that can be enumerated
@@ -51,19 +49,15 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 
 - a player that comes with azjax, such as connect_four or hex:6
 
-- a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
 - #all: in a tournament, one player for each checkpoint"""
 _FIRST = "tic_tac_toe"  # The game if none is named.
-_FASTEST = 20_000  # Simulations per second, at most; determines the tree size of a timed player.
-_LONGEST = 3600  # Seconds.
 
-_NUMBER, _AMOUNT, _RUN = "[:NUMBER]", "[:NUMBER or :TIME]", "[@RUN_DIR][#ITERATION]"
+_NUMBER, _RUN = "[:NUMBER]", "[@RUN_DIR][#ITERATION]"
 _PATTERNS = {
     _NUMBER: "(:(?P<number>[0-9]{1,7}))?",
-    _AMOUNT: r"(:((?P<number>[0-9]{1,7})|(?P<seconds>[0-9]{1,4}(\.[0-9]{1,9})?)s))?",
     _RUN: "(@(?P<run>[^#]+))?(#(?P<checkpoint>all|[0-9]{1,9}))?",
 }
 _FORMS = {  # What may follow a name.
@@ -71,12 +65,12 @@ _FORMS = {  # What may follow a name.
     "perfect": (),
     "minimax": (_NUMBER,),
     "alphabeta": (_NUMBER,),
-    "uct": (_AMOUNT,),
+    "uct": (_NUMBER,),
     "network": (_RUN,),
-    "alphazero": (_AMOUNT, _RUN),
+    "alphazero": (_NUMBER, _RUN),
     "repaired": (_NUMBER, _RUN),
-    "puct": (_AMOUNT, _RUN),
-    "gumbel": (_AMOUNT, _RUN),
+    "puct": (_NUMBER, _RUN),
+    "gumbel": (_NUMBER, _RUN),
 }
 _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 
@@ -87,7 +81,6 @@ class Spec(NamedTuple):
     text: str
     name: str  # One of `_FORMS`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
-    seconds: float | None = None
     run_dir: pathlib.Path | None = None
     checkpoint: int | Literal["all"] | None = None
 
@@ -104,16 +97,13 @@ def parse(text: str) -> Spec:
     form = _FORMS[name]
     match = re.fullmatch(name + "".join(map(_PATTERNS.__getitem__, form)), text)
     found: dict[str, Any] = match.groupdict() if match else {}
-    number, seconds = int(found.get("number") or 1), float(found.get("seconds") or 1)
-    if not (match and 1 <= number <= MOST_SIMULATIONS and 0 < seconds <= _LONGEST):
-        number = f", a number up to {MOST_SIMULATIONS}" * bool({_NUMBER, _AMOUNT} & {*form})
-        time = f", or a time up to {_LONGEST}s such as 0.5s" * (_AMOUNT in form)
-        raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}{time}")
+    number = int(found.get("number") or 1)
+    if not (match and 1 <= number <= MOST_SIMULATIONS):
+        number = f", a number up to {MOST_SIMULATIONS}" * (_NUMBER in form)
+        raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}")
     spec = Spec(text, name)
     if found.get("number"):
         spec = spec._replace(number=number)
-    if found.get("seconds"):
-        spec = spec._replace(seconds=seconds)
     if found.get("run"):
         spec = spec._replace(run_dir=pathlib.Path(found["run"]))
     if at := found.get("checkpoint"):
@@ -158,8 +148,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
                     f"{spec} cannot look to the end of {game.name}: give the moves to look ahead, "
                     f"such as {spec}:4"
                 )
-            make = minimax_agent if parsed.name == "minimax" else alpha_beta_agent
-            return make(game, parsed.number)
+            return minimax_agent(game, parsed.number, prune=parsed.name == "alphabeta")
     typed = dataclasses.replace(typed, game=typed.game or game.name)
     run_dir = _run_of(parsed, typed)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)
@@ -232,22 +221,15 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     alone = spec._replace(name="alphazero" if number else "network")
     moves = [(table.states, table.actions) for table in tables]
     moves = jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
-    agent = with_overrides(
-        _trained_agent(alone, player, run_dir), state_lookup(player.game, *moves)
-    )
+    agent = with_overrides(_trained_agent(alone, player, run_dir), state_lookup(*moves))
     return agent._replace(name=f"repaired({number})" if number else "repaired")
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
-    """Returns a search limited by simulations or time; checks that a tree fits in memory."""
+    """Returns a search; checks that a tree fits in memory."""
     number = spec.number or _SIMULATIONS.get(spec.name, search.num_simulations)
-    if spec.seconds is not None:
-        number = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
     search = dataclasses.replace(search, num_simulations=number)
     check_trees(search, game, 1)
-    if spec.seconds is not None:
-        name = f"{spec.name}({spec.seconds:g} s)"
-        return anytime_agent(game, search, evaluate, params, spec.seconds, name)
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 

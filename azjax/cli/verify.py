@@ -7,6 +7,7 @@ import pathlib
 from typing import Annotated, Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax import _interrupts as interrupts
@@ -14,11 +15,9 @@ from azjax._settings import MOST_SIMULATIONS, Count, Range
 from azjax.cli import console, custom, launch
 from azjax.cli.parsing import Place
 from azjax.exact import exhaustive, sampling
-from azjax.exact.moves import replay
 from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
-from azjax.players.game_files import name_moves
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
@@ -335,8 +334,10 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
     copies = ", symmetric copies counted once" if proof.symmetric else ""
     print(f"{ends.decisions:,} positions decided{copies}, {last.ply + 1} plies")
     if last.lost is not None:
-        [names] = name_moves(player.game, np.array([last.lost]))
-        state = jax.tree.map(lambda leaf: leaf[0], replay(player.game, [last.lost]))
+        state, names = player.game.init(), []
+        for action in last.lost:
+            names.append(name_actions(player.game, state)[action])
+            state, _ = player.game.step(state, jnp.int32(action))
         print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
     elif not proof.is_proof:
         print("NOT PROVED: no explored game is lost, but positions were left out")

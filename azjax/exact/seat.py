@@ -250,7 +250,7 @@ def make_agent(player: Player, simulations: int) -> Agent:
 def make_act(game: Game, agent: Agent, table: OverrideTable) -> Act:
     """Builds `states [N, ...] -> actions [N]` of an agent with an override table."""
     if len(table.actions):
-        agent = with_overrides(agent, state_lookup(game, table.states, table.actions))
+        agent = with_overrides(agent, state_lookup(table.states, table.actions))
     decide = make_decide(agent)
     return lambda states: np.asarray(decide(states).action)
 

@@ -52,10 +52,8 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
       n: rows and columns.
       swap: whether the second player may swap.
     """
-    if not 1 <= n <= _LARGEST:
-        raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
-    if swap and n == 1:
-        raise ValueError("hex of 1 by 1 is over before a swap is possible: use 2 or more")
+    if not 2 <= n <= _LARGEST:
+        raise ValueError(f"hex has no board of {n} by {n}: use 2 to {_LARGEST}")
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
@@ -88,7 +86,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
-    half_turn = diagonals(n)[: 2 if n > 1 else 1]
+    half_turn = diagonals(n)[:2]
     return make_game(
         (n, n),
         cells + swap,
@@ -101,7 +99,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         symmetries=with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=display(n, swap),
+        display=_display(n, swap),
     )
 
 
@@ -128,16 +126,10 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     return reached[-1] != 0
 
 
-def display(n: int, swap: bool, mirrored: bool = True) -> Display:
-    """Returns the display; an action is named and drawn where its stone appears.
-
-    Args:
-      n: rows and columns.
-      swap: whether the last action is a swap.
-      mirrored: whether the actions of O are numbered after a reflection.
-    """
-    own, none = np.arange(n * n), np.full(int(swap), n * n)
-    cells = [np.append(order, none) for order in (own, _mirror(n) if mirrored else own)]
+def _display(n: int, swap: bool) -> Display:
+    """Returns the display; an action is named and drawn where its stone appears."""
+    none = np.full(int(swap), n * n)
+    cells = [np.append(order, none) for order in (np.arange(n * n), _mirror(n))]
     names = (*cell_names(n, n), "swap")
     return make_display(
         (n, n),

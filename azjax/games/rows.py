@@ -1,9 +1,7 @@
 """States on the host as rows of bytes: packed, unpacked, and compared exactly."""
 
-import collections
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -132,9 +130,7 @@ def in_batches(
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *results)
 
 
-def batches(
-    function: Callable, arrays: Any, size: int, devices: Sequence[Any] = (None,)
-) -> Iterator[Any]:
+def batches(function: Callable, arrays: Any, size: int) -> Iterator[Any]:
     """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time.
 
     The last batch is padded with its last row, so that only one shape is compiled. If the arrays
@@ -145,7 +141,6 @@ def batches(
       function: the compiled function; its results are `[size, ...]`.
       arrays: a tuple of trees, one for each argument.
       size: number of rows in a batch.
-      devices: the devices to use in turn; None is JAX's default. Each compiles the function.
 
     Yields:
       The results of every batch, on the host, without the padding.
@@ -153,15 +148,15 @@ def batches(
     count = len(jax.tree.leaves(arrays)[0])
     if not count:
         arrays = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), arrays)
-    waiting = collections.deque()
 
-    def fetch(result, rows):
-        return jax.tree.map(lambda leaf: leaf[:rows], jax.device_get(result))
-
-    for start, device in zip(range(0, max(count, 1), size), itertools.cycle(devices)):
+    def run(start):
         rows = np.clip(np.arange(start, start + size), 0, max(count - 1, 0))
-        batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], arrays)
-        waiting.append((function(*jax.device_put(batch, device)), min(size, count - start)))
-        if len(waiting) > len(devices):
-            yield fetch(*waiting.popleft())
-    yield from itertools.starmap(fetch, waiting)
+        return function(*jax.device_put(jax.tree.map(lambda leaf: leaf[rows], arrays)))
+
+    starts = range(0, max(count, 1), size)
+    current = run(0)
+    for start in starts:
+        following = run(start + size) if start + size in starts else None
+        rest = count - start
+        yield jax.tree.map(lambda leaf, rest=rest: leaf[:rest], jax.device_get(current))
+        current = following

@@ -132,10 +132,10 @@ def _enumerate(game: Game, most: int):
                 f"{game.name} has more positions than its most_positions, {most}, each counted "
                 "once for every ply: set most_positions to an upper bound"
             )
-        how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())
+        chunk = _CHUNK if size < _LARGE_CHUNK else _LARGE_CHUNK
         parts = [
             (pack(jax.tree.map(lambda leaf, legal=legal: leaf[legal], after)), *edge, legal)
-            for after, *edge, legal in batches(expand, (frontier,), *how)
+            for after, *edge, legal in batches(expand, (frontier,), chunk)
         ]
         candidates, reward, discount, legal = map(np.concatenate, zip(*parts, strict=True))
         first, which = distinct(candidates)

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from azjax.games import mnk
 from azjax.games.base import Game
@@ -15,11 +13,6 @@ from azjax.games.square import State
 LINES = find_lines(3, 3, 3)  # The eight ways to win.
 
 
-def board_text(states: State) -> str:
-    """Returns the boards of states `[..., 9]` as one string of the characters `.XO`."""
-    return "".join(".XO"[mark] for mark in np.ravel(states.board))
-
-
 def from_board(board: Sequence[int] | np.ndarray) -> State:
     """Returns the state of a board; the numbers of X and O determine the player to move.
 
@@ -27,13 +20,8 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
       board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
 
     Raises:
-      ValueError: if the position is unreachable, or while tracing.
+      ValueError: if the position is unreachable.
     """
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(board)):
-        raise ValueError(
-            "from_board checks a position on the host, so it cannot be traced: call it outside of "
-            "jit and vmap and pass the states, or play moves inside with game.step"
-        )
     cells = np.asarray(board)
     if cells.shape != (9,) or not np.isin(cells, (-1, 0, 1)).all():
         raise ValueError(

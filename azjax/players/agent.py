@@ -1,7 +1,6 @@
-"""The `Agent` record, and the players: random, perfect, network, search with a number or a time."""
+"""The `Agent` record, and the players: random, perfect, network, search, minimax."""
 
-import math
-import time
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,15 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, check_batch, choose, legal_action_at
+from azjax.games.base import Game, State, check_batch, choose, legal_action_at, play
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
-from azjax.search import Algorithm, SearchResult, make_resumable, make_search
+from azjax.search import Algorithm, SearchResult, make_search
 from azjax.search.algorithm import mask_logits
-from azjax.search.evaluators import Evaluator, checked, is_deterministic
-
-_PROBE = 32  # Simulations that measure the speed of a new batch size.
-_SHARE = 1 / 16  # Share of the remaining time between two readings of the clock.
+from azjax.search.evaluators import Evaluator, checked, is_deterministic, uniform_evaluator
 
 
 class Decision(NamedTuple):
@@ -34,20 +30,20 @@ class Decision(NamedTuple):
     q_values: jax.Array | None = None
     prior: jax.Array | None = None  # `float32 [B, A]`, the policy from which a search started.
     visit_counts: jax.Array | None = None  # `int32 [B, A]`, simulations spent on each action.
-    nodes: jax.Array | None = None  # `int32 [B]`, positions visited.
+    nodes: jax.Array | None = None  # `int32 [B]`, positions visited by minimax.
 
 
 class Agent(NamedTuple):
     """A player."""
 
     name: str  # The name in tables and plots.
-    # `(params, key, states [B, ...]) -> Decision`.
+    # `(params, key, states [B, ...]) -> Decision`, which is jitted; `jax.pure_callback` calls other
+    # programs.
     act: Callable[[Any, jax.Array, State], Decision]
     # The first argument of `act`, such as the parameters of a network. Settings, such as a number
     # of simulations, belong in the function.
     params: Any = None
     deterministic: bool = False  # Whether the action depends only on the position, not on the key.
-    traceable: bool = True  # Whether `act` can be jitted; a player with a time limit cannot.
     # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
 
@@ -81,7 +77,7 @@ def random_agent(game: Game) -> Agent:
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
     """Makes a player that plays the first optimal action; all optimal actions have equal weight."""
-    index = make_index(game, solution.states)
+    index = make_index(solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
     def act(params, key, states):
@@ -149,79 +145,147 @@ def decide(result: SearchResult) -> Decision:
         q_values=result.q_values,
         prior=result.prior,
         visit_counts=result.visit_counts,
-        nodes=jnp.sum(result.visit_counts, axis=-1, dtype=jnp.int32),
     )
 
 
-def anytime_agent(
+# Minimax and alpha-beta: depth-first search with an explicit stack. Both are negamax (Knuth and
+# Moore 1975): every value is for the player to move. Each iteration of a `while_loop` either
+# descends from the top of the stack or backs up a value to the node above.
+
+
+class _Node(NamedTuple):
+    """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
+
+    state: State
+    next_action: jax.Array  # int32 [], lower actions have been searched.
+    best: jax.Array  # float32 [], the value so far; -inf at first.
+    alpha: jax.Array  # float32 [], a value that the mover can already force.
+    beta: jax.Array  # float32 [], a value beyond which the opponent avoids this node.
+    reward: jax.Array  # float32 [], of the move to this node, for the player who made it.
+    discount: jax.Array  # float32 [], of that move.
+
+
+class _Progress(NamedTuple):
+    stack: _Node
+    depth: jax.Array  # int32 [], the top of the stack; -1 when done.
+    nodes: jax.Array  # int32 [], visited so far.
+    q_values: jax.Array  # float32 [A], of the root's actions.
+
+
+def minimax_agent(
     game: Game,
-    search: Algorithm,
-    evaluate: Evaluator,
+    depth: int | None = None,
+    evaluate: Evaluator | None = None,
     params: Any = None,
-    seconds: float = 0.1,
-    name: str | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    *,
+    prune: bool = False,
 ) -> Agent:
-    """Makes a player that searches until its time is up, then plays the best action found.
+    """Makes a player that searches all lines to a depth and plays the first best action.
 
-    The time limit is for a whole batch of positions. The first call with a new batch size also
-    compiles and measures the speed, which takes additional seconds. Algorithms such as Gumbel need
-    the number of simulations in advance. It is estimated from the speed, and the estimate is
-    corrected after a tenth of the time. The player cannot be jitted.
+    Decisions have the value, the value of every action, and the number of visited positions,
+    including the root. The weights are equal over the best actions.
 
-    `search.num_simulations` is the maximum and the capacity of the tree. The name is by default the
-    algorithm and the time. `clock` returns the time in seconds.
+    Args:
+      game: the rules.
+      depth: moves to look ahead; the length of the longest game if None.
+      evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
+        evaluator is; a plain function counts as random.
+      params: the parameters of the evaluator.
+      prune: whether to skip positions as in alpha-beta. With a deterministic evaluator, the value
+        and the action stay the same. The values of other actions are only upper bounds, so the
+        chosen action has all of the weight.
     """
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"seconds is {seconds}: use a number above 0")
-    capacity = search.num_simulations
-    steps = make_resumable(search, game, evaluate)
-    start, grow = jax.jit(steps.init), jax.jit(steps.step, donate_argnums=4)
-    finish = jax.jit(lambda *args: decide(steps.finish(*args)))
-    speed: dict[int, float] = {}  # Simulations per second, by batch size.
-    closing: dict[int, float] = {}  # Seconds from the last simulation to the answer.
-
-    def run(params, keys, states, limit: float, expected: int):
-        """Grows a tree for `limit` seconds, or until it has made `expected` simulations."""
-        began, size = clock(), len(keys)
-        budget = jnp.int32(expected)
-        tree = jax.block_until_ready(start(params, keys, states, budget))
-        deadline = began + limit - closing.get(size, 0.0)
-        ready, done, rate = clock(), 0, speed.get(size, 0.0)
-        is_planned = expected < capacity
-        while done < expected and (left := deadline - clock()) > 0:
-            count = max(1, min(int(rate * left * _SHARE), expected - done))
-            tree = jax.block_until_ready(
-                grow(params, keys, states, budget, tree, jnp.int32(done), jnp.int32(count))
-            )
-            done, now = done + count, clock()
-            rate = done / max(now - ready, 1e-9)
-            if is_planned and now - began > limit / 10:
-                more = rate * (deadline - now)
-                expected, is_planned = int(np.clip(done + more, done, capacity)), False
-                budget = jnp.int32(expected)
-        stopped = clock()
-        decision = jax.block_until_ready(finish(params, keys, states, budget, tree))
-        speed[size], closing[size] = rate, clock() - stopped
-        return decision
+    if depth is not None and depth < 1:
+        raise ValueError(f"the search depth is {depth}: use 1 or more")
+    name = "alpha-beta" if prune else "minimax"
+    max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
+    evaluate = evaluate or uniform_evaluator(game)
 
     def act(params, key, states):
         keys = jax.random.split(key, check_batch(game, states))
-        if len(keys) not in speed:
-            for _ in range(2):  # The first call compiles.
-                run(params, keys, states, 3600.0, min(_PROBE, capacity))
-            run(params, keys, states, seconds, capacity)  # Deeper trees grow more slowly.
-        time_left = seconds - closing[len(keys)]
-        expected = int(np.clip(speed[len(keys)] * time_left, 1, capacity))
-        return run(params, keys, states, seconds, expected)
+        search = functools.partial(_search, game, max_depth, prune, evaluate, params)
+        result = jax.vmap(search)(keys, states)
+        legal = jax.vmap(game.legal_actions)(states)
+        value, action = result.stack.best[:, 0], choose(result.q_values, legal)
+        best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
+        if prune:
+            best = jax.nn.one_hot(action, game.num_actions, dtype=jnp.float32)
+        return Decision(
+            action=action,
+            weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
+            value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
+            q_values=jnp.where(legal, result.q_values, 0.0),
+            nodes=result.nodes,
+        )
 
-    return Agent(
-        name=name or f"{search.algorithm}({seconds:g} s)",
-        act=act,
-        params=params,
-        traceable=False,
-        nodes=capacity + 1,
+    label = name if depth is None else f"{name}({depth})"
+    return Agent(label, act, params, deterministic=is_deterministic(evaluate))
+
+
+def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
+    """Searches one state; the value is the root's `best`."""
+    infinity, zero = jnp.float32(jnp.inf), jnp.float32(0)
+    root = _Node(state, jnp.int32(0), -infinity, -infinity, infinity, zero, zero)
+    start = _Progress(
+        stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
+        depth=jnp.int32(0),
+        nodes=jnp.int32(1),
+        q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
+
+    def advance(progress: _Progress) -> _Progress:
+        stack, depth, nodes, q_values = progress
+        node = jax.tree.map(lambda leaf: leaf[depth], stack)
+        actions = jnp.arange(game.num_actions)
+        todo = game.legal_actions(node.state) & (actions >= node.next_action)
+        descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
+        action = jnp.argmax(todo).astype(jnp.int32)
+        following = jnp.where(descend, action + 1, node.next_action)
+        next_action = stack.next_action.at[depth].set(following)
+        nodes = nodes + descend.astype(jnp.int32)
+        step = play(game, node.state, action)
+        over = game.is_over(step.state)
+        is_leaf = over | (depth + 1 == max_depth)
+        one = jax.tree.map(lambda leaf: leaf[None], step.state)
+        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
+        leaf_value = jnp.where(over, 0.0, values[0])
+        # A leaf's value is backed up to this node, and a completed node's value to its parent.
+        value = jnp.where(
+            descend,
+            step.reward + step.discount * leaf_value,
+            node.reward + node.discount * node.best,
+        )
+        has_value = jnp.where(descend, is_leaf, depth > 0)
+        at = jnp.where(descend, depth, depth - 1)
+        best = jnp.where(has_value & (value > stack.best[at]), value, stack.best[at])
+        stack = stack._replace(
+            next_action=next_action,
+            best=stack.best.at[at].set(best),
+            alpha=stack.alpha.at[at].set(jnp.maximum(stack.alpha[at], best)),
+        )
+        is_action = has_value & (at == 0) & (actions == next_action[at] - 1)
+        # The child has the window of this node, from the perspective of its own mover.
+        low, high = node.alpha - step.reward, node.beta - step.reward
+        same = step.discount > 0
+        child = _Node(
+            state=step.state,
+            next_action=jnp.int32(0),
+            best=-infinity,
+            alpha=jnp.where(same, low, -high),
+            beta=jnp.where(same, high, -low),
+            reward=step.reward,
+            discount=step.discount,
+        )
+        down = descend & ~is_leaf
+        slot = jnp.where(down, depth + 1, max_depth)  # Out of range: dropped.
+        return _Progress(
+            stack=jax.tree.map(lambda old, new: old.at[slot].set(new, mode="drop"), stack, child),
+            depth=depth + down.astype(jnp.int32) - (~descend).astype(jnp.int32),
+            nodes=nodes,
+            q_values=jnp.where(is_action, value, q_values),
+        )
+
+    return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
 
 
 def _uniform_over(mask: jax.Array) -> jax.Array:

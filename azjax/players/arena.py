@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, check_batch, init_batch, play, where
+from azjax.games.base import Game, State, check_batch, init_batch, play, random_action, where
+from azjax.games.rows import distinct, pack
 from azjax.players import Agent, as_agent
 from azjax.players.statistics import Ratings, fit
 
+MOST_OPENINGS = 100_000
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
-Record = Callable[["PlayedGames"], None]
 
 
 class Results(NamedTuple):
@@ -31,13 +32,6 @@ class Results(NamedTuple):
     actions: np.ndarray
 
 
-class PlayedGames(NamedTuple):
-    """The games of a match with one assignment of the players to seats."""
-
-    players: tuple[str, str]  # The names of player 0 and player 1.
-    results: Results  # The games; `outcomes` are those of player 0.
-
-
 class Tally(NamedTuple):
     """Games counted for one player from one seat."""
 
@@ -45,11 +39,6 @@ class Tally(NamedTuple):
     draws: int
     losses: int
     distinct: int  # The number of different games among them.
-
-    @property
-    def games(self) -> int:
-        """The number of games."""
-        return self.wins + self.draws + self.losses
 
 
 class Match(NamedTuple):
@@ -63,6 +52,35 @@ class Match(NamedTuple):
     deterministic: bool
 
 
+def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
+    """Draws `count` different unfinished positions `[K, ...]`, each after `plies` random moves.
+
+    There are fewer than `count` if no more were found.
+    """
+    if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
+        raise ValueError(
+            f"{count} openings of {plies} moves are not possible: use 1 to {MOST_OPENINGS} "
+            f"openings of 0 to {game.max_plies - 1} moves"
+        )
+
+    def draw(key):
+        def move(state, key):
+            return game.step(state, random_action(game, key, state))[0], None
+
+        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))[0]
+
+    keys = jax.random.split(key, max(64 * count, 4096))
+    states = jax.device_get(jax.jit(jax.vmap(draw))(keys))
+    over = np.asarray(jax.vmap(game.is_over)(states))
+    different = distinct(pack(states))[0]
+    chosen = different[~over[different]][:count]
+    if not len(chosen):
+        raise ValueError(
+            f"all random games of {game.name} were over after {plies} moves: use fewer"
+        )
+    return jax.tree.map(lambda leaf: leaf[chosen], states)
+
+
 def play_match(
     game: Game,
     first: Any,
@@ -71,7 +89,6 @@ def play_match(
     key: jax.Array,
     openings: State | None = None,
     progress: Progress | None = None,
-    record: Record | None = None,
 ) -> Match:
     """Plays half of the games from each seat.
 
@@ -85,7 +102,6 @@ def play_match(
       key: for all randomness of the match.
       openings: positions to start from, `[K, ...]`; the starting position if None.
       progress: called with the number of games finished since the last call.
-      record: called twice, with the games of each assignment of the players to seats.
     """
     first, second = as_agent(first), as_agent(second)
     count = 1 if openings is None else check_batch(game, openings)
@@ -97,10 +113,6 @@ def play_match(
         key_seat = jax.random.fold_in(key, seat)
         players = game, first, second
         games = play_games(*players, per_seat, key_seat, seat, openings, progress=progress)
-        if record:
-            of_first = games._replace(outcomes=-games.outcomes) if seat else games
-            names = (second.name, first.name) if seat else (first.name, second.name)
-            record(PlayedGames(names, of_first))
         wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
         different = np.unique(np.column_stack([games.openings, games.actions]), axis=0)
         return Tally(wins, draws, losses, len(different))
@@ -127,7 +139,6 @@ def round_robin(
     key: jax.Array,
     openings: State | None = None,
     progress: Progress | None = None,
-    record: Record | None = None,
 ) -> list[Match]:
     """Plays a match between each pair of players; see `play_match` for the arguments."""
     agents = [as_agent(agent) for agent in agents]
@@ -139,7 +150,7 @@ def round_robin(
         raise ValueError(f"two players are called {twice[0]}: give them different names")
     pairs = list(itertools.combinations(agents, 2))
     return [
-        play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings, progress, record)
+        play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings, progress)
         for i, pair in enumerate(pairs)
     ]
 
@@ -214,11 +225,7 @@ class _Play(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
-    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled if possible."""
-    traceable = first.traceable and second.traceable
-    # A loop on the host calls compiled players.
-    wrap = jax.jit if not traceable else lambda act: act
-    acts = [wrap(each.act) if each.traceable else each.act for each in (first, second)]
+    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled."""
 
     def is_unfinished(now: _Play) -> jax.Array:
         return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
@@ -231,15 +238,12 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
 
             def choose(i, turn):  # A player is only called if it moves in some game.
                 def act(states):
-                    return acts[i](params[i], keys[i], states).action
+                    return (first, second)[i].act(params[i], keys[i], states).action
 
                 def skip(_):
                     return jnp.zeros(len(turn), jnp.int32)
 
-                needed = jnp.any(live & turn)
-                if traceable:
-                    return jax.lax.cond(needed, act, skip, now.states)
-                return act(now.states) if needed else skip(now.states)
+                return jax.lax.cond(jnp.any(live & turn), act, skip, now.states)
 
             action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
             step = jax.vmap(functools.partial(play, game))(now.states, action)
@@ -258,11 +262,8 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
             outcomes=jnp.zeros(count, jnp.float32),
             actions=jnp.full((game.max_plies, count), -1, jnp.int32),
         )
-        if traceable:
-            now = jax.lax.while_loop(is_unfinished, move, now)
-        while not traceable and is_unfinished(now):
-            now = move(now)
+        now = jax.lax.while_loop(is_unfinished, move, now)
         over = jax.vmap(game.is_over)(now.states)
         return now.outcomes.astype(jnp.int8), now.actions.T, over
 
-    return jax.jit(match) if traceable else match
+    return jax.jit(match)

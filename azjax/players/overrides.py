@@ -51,7 +51,7 @@ def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
     symmetries = symmetries_of(game)
     size = np.prod(observed_planes(game, encoding).shape)
     table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
-    find, actions = _make_find(game, table), jnp.asarray(overrides.actions)
+    find, actions = _make_find(table), jnp.asarray(overrides.actions)
 
     def lookup(states):
         found = orient(symmetries.cells, _observe(game, encoding, states))
@@ -63,9 +63,9 @@ def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
     return lookup
 
 
-def state_lookup(game: Game, states: State, actions: np.ndarray) -> Lookup:
+def state_lookup(states: State, actions: np.ndarray) -> Lookup:
     """Builds a lookup of positions `[K, ...]` and moves, in which only equal states are equal."""
-    find, moves = _make_find(game, states), jnp.asarray(actions)
+    find, moves = _make_find(states), jnp.asarray(actions)
 
     def lookup(states):
         row = find(states)
@@ -74,9 +74,9 @@ def state_lookup(game: Game, states: State, actions: np.ndarray) -> Lookup:
     return lookup
 
 
-def _make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
+def _make_find(listed: Any) -> Callable[[Any], jax.Array]:
     """Builds `keys [B, ...] -> rows int32 [B]`, where each is in `listed`; -1 if it is not."""
-    index, rows = make_index(game, listed), contents(listed, axes=1)
+    index, rows = make_index(listed), contents(listed, axes=1)
 
     def find(keys):
         row = index(keys)

@@ -8,7 +8,7 @@ from azjax import games
 from azjax._settings import Count, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
-from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
+from azjax.search import PUCT, UCT, Gumbel
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
@@ -30,7 +30,7 @@ class CustomNetworkConfig:
 
 IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
-SearchConfig = Gumbel | PUCT | UCT | MctxMuZero | MctxGumbel
+SearchConfig = Gumbel | PUCT | UCT
 
 
 @dataclasses.dataclass(frozen=True)

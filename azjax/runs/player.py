@@ -19,7 +19,8 @@ from azjax.players import Agent, network_agent, search_agent
 from azjax.players.overrides import Overrides, make_lookup, with_overrides
 from azjax.runs import checkpoint, directory, pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom, make_parts
-from azjax.search import ALGORITHMS, Algorithm, SearchResult, check_algorithm, make_search
+from azjax.search import ALGORITHMS, Algorithm, SearchResult, make_search
+from azjax.search.algorithm import check_algorithm
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from azjax.games.base import State
 from azjax.players import Agent, search_agent
-from azjax.players.arena import play_match
-from azjax.players.openings import draw_openings
+from azjax.players.arena import draw_openings, play_match
 from azjax.players.statistics import Interval, elo_difference
 from azjax.search import UCT, Algorithm
 from azjax.search.evaluators import rollout_evaluator
@@ -73,7 +72,7 @@ class Strength(Callback):
         key = jax.random.fold_in(self._seed_key, loop.iteration)
         key_openings, key_uct, key_best = jax.random.split(key, 3)
         plies = min(_PLIES, self._game.max_plies - 1)
-        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies).states
+        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies)
         current = self._with(loop.average)
         uct = self._measure(current, self._uct, key_uct, openings)
         best = self._measure(current, self._with(self._best), key_best, openings)

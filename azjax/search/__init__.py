@@ -11,12 +11,10 @@ from azjax.search.algorithm import (
     NEVER,
     ROOT,
     Algorithm,
-    Engine,
     Roots,
     SearchResult,
     Selection,
     Tree,
-    check_algorithm,
     draw_by_visits,
     legal_actions,
     make_result,
@@ -25,41 +23,18 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.gumbel import Gumbel
-from azjax.search.make import Search, make_resumable, make_search
+from azjax.search.make import make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.reuse import reroot
 from azjax.search.uct import UCT
-from azjax.search.with_mctx import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
+from azjax.search.with_mctx import from_mctx, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
-__all__ = [
-    "ALGORITHMS",
-    "NEVER",
-    "PUCT",
-    "ROOT",
-    "UCT",
-    "Algorithm",
-    "Engine",
-    "Gumbel",
-    "MctxFns",
-    "MctxGumbel",
-    "MctxMuZero",
-    "Roots",
-    "Search",
-    "SearchResult",
-    "Selection",
-    "Tree",
-    "check_algorithm",
-    "draw_by_visits",
-    "from_mctx",
-    "legal_actions",
-    "make_resumable",
-    "make_result",
-    "make_search",
-    "mctx_fns",
-    "network_evaluator",
-    "reroot",
+__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Gumbel", "Roots"]
+__all__ += ["SearchResult", "Selection", "Tree", "draw_by_visits", "from_mctx", "legal_actions"]
+__all__ += ["make_result", "make_search", "mctx_fns", "network_evaluator", "reroot"]
+__all__ += [
     "rollout_evaluator",
     "split_each",
     "uniform_evaluator",

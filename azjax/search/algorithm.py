@@ -5,7 +5,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from azjax.games.base import State, describe
 
@@ -17,37 +16,12 @@ NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -in
 _LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
 
 
-class Tree(Protocol):
-    """`B` search trees of mctx with `N` nodes; node 0 is the root.
-
-    Functions for one tree get no axis `B`.
-    """
-
-    node_visits: jax.Array  # `int32 [B, N]`; 0 for a node that does not exist yet.
-    raw_values: jax.Array  # `float32 [B, N]`, the evaluator's values.
-    node_values: jax.Array  # `float32 [B, N]`, means over the visits, for the player to move there.
-    # `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
-    parents: jax.Array
-    action_from_parent: jax.Array  # `int32 [B, N]`; -1 where there is no parent.
-    children_index: jax.Array  # `int32 [B, N, A]`, the node after each action; -1 where unvisited.
-    children_prior_logits: jax.Array  # `float32 [B, N, A]`; `NEVER` exactly where illegal.
-    children_visits: jax.Array  # `int32 [B, N, A]`.
-    children_rewards: jax.Array  # `float32 [B, N, A]`, to the player to move.
-    children_discounts: jax.Array  # `float32 [B, N, A]`, see `games.base.Step`.
-    # `float32 [B, N, A]`, `node_values` of the node after each action, for the player to move in
-    # that node.
-    children_values: jax.Array
-    embeddings: Any  # The states, leaves `[B, N, ...]`.
-    root_invalid_actions: jax.Array  # `bool [B, A]`, True = not allowed.
-    extra_data: Any  # `Selection.extra`, leaves `[B, ...]`.
-
-    def replace(self, **changes: Any) -> "Tree":
-        """Returns the tree with some fields replaced."""
-        ...
-
-    def qvalues(self, indices: Any) -> jax.Array:
-        """Returns `reward + discount * value` of each action in node `indices` of each tree."""
-        ...
+# `B` search trees with `N` nodes: a `mctx.Tree`, which lists the fields. (It hides them from type
+# checkers.) Node 0 is the root. In azjax,
+# - `children_prior_logits [B, N, A]` are `NEVER` exactly where an action is illegal,
+# - `embeddings` are the states, leaves `[B, N, ...]`, and `extra_data` is `Selection.extra`,
+# - functions for one tree get no axis `B`.
+Tree = Any
 
 
 class Algorithm(Protocol):
@@ -84,9 +58,8 @@ class Algorithm(Protocol):
         """Returns the functions that select actions in the trees of a batch of positions.
 
         An algorithm with a loop of its own, such as a policy of mctx, searches here, with
-        `roots.expand`, and returns the result. It is traced: once by a search, and in every step
-        by a search in steps (see `make_resumable`). A rule without noise or extra data needs four
-        fields:
+        `roots.expand` or the functions of `search.simulate`, and returns the result. A rule without
+        noise or extra data needs four fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
@@ -103,19 +76,11 @@ def check_algorithm(algorithm: Any) -> None:
     if isinstance(algorithm, type):
         name = algorithm.__name__
         raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    members = {
-        "algorithm": (str, "its name"),
-        "num_simulations": (int | np.integer | jax.Array, "a whole number"),
-        "is_deterministic": (bool | np.bool_, "True or False"),
-        "select": (Callable, "a function of Roots that returns a Selection"),
-    }
-    for name, (kind, wanted) in members.items():
-        value = getattr(algorithm, name, None)
-        if not isinstance(value, kind):
-            problem = f"has the {name} {value!r}" if hasattr(algorithm, name) else f"has no {name}"
+    for name in ("algorithm", "num_simulations", "is_deterministic", "select"):
+        if not hasattr(algorithm, name):
             raise ValueError(
-                f"the search, of type {type(algorithm).__name__}, {problem}: give it {name}, "
-                f"{wanted}, see search.Algorithm, or use an algorithm such as PUCT()"
+                f"the search, of type {type(algorithm).__name__}, has no {name}: give it the "
+                "members of search.Algorithm, or use an algorithm such as PUCT()"
             )
 
 
@@ -142,9 +107,6 @@ class Roots(NamedTuple):
     temperature: jax.Array  # `float32 [B]`, for drawing the action; 0 means the best action.
     # Whether to explore, as self-play does; False, or `bool [B]`.
     add_noise: Literal[False] | jax.Array
-    # The planned number of simulations, an estimate if the search has a time limit; an int, or
-    # `int32 []` while tracing.
-    budget: int | jax.Array
     keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
@@ -240,9 +202,9 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree, spent: jax.Array | int = 0) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits, without those `spent`."""
-    visits = tree.children_visits[:, ROOT] - spent
+def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits that are not `old`."""
+    visits = tree.children_visits[:, ROOT] - old
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 

@@ -92,27 +92,12 @@ def uniform_evaluator(game: Game) -> Evaluator:
 
 
 def rollout_evaluator(game: Game) -> Evaluator:
-    """Makes an evaluator with equal logits and the outcome of a random game; ignores `params`."""
+    """Makes an evaluator with equal logits and the outcome of a random game; ignores `params`.
 
-    def evaluate(params, keys, states):
-        del params
-        batch = check_batch(game, states)
-        value = rollout(game, batch_keys(keys, batch), states)
-        return jnp.zeros((batch, game.num_actions), jnp.float32), value
-
-    return Evaluator(evaluate)
-
-
-def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
-    """Plays a random game from each state `[B, ...]` to its end; each depends on its key `[B]`.
-
-    Returns:
-      `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that
-      lasts longer than `max_plies`.
+    The value is NaN if a game lasts longer than `max_plies`.
     """
-    uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,), jnp.float32))(keys)
 
-    def move(carry):
+    def move(uniform, carry):
         ply, states, total, weight = carry
         legal = jax.vmap(game.legal_actions)(states)
         action = legal_action_at(legal, uniform[:, ply])
@@ -123,7 +108,14 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
         ply, states, _, _ = carry
         return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
 
-    total, weight = jnp.zeros(keys.shape[0], jnp.float32), jnp.ones(keys.shape[0], jnp.float32)
-    start = jnp.int32(0), states, total, weight
-    _, states, total, _ = jax.lax.while_loop(continues, move, start)
-    return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
+    def evaluate(params, keys, states):
+        del params
+        batch = check_batch(game, states)
+        draw = functools.partial(jax.random.uniform, shape=(game.max_plies,), dtype=jnp.float32)
+        uniform = jax.vmap(draw)(batch_keys(keys, batch))
+        start = jnp.int32(0), states, jnp.zeros(batch, jnp.float32), jnp.ones(batch, jnp.float32)
+        _, ends, total, _ = jax.lax.while_loop(continues, functools.partial(move, uniform), start)
+        value = jnp.where(jax.vmap(game.is_over)(ends), total, jnp.nan)
+        return jnp.zeros((batch, game.num_actions), jnp.float32), value
+
+    return Evaluator(evaluate)

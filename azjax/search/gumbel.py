@@ -67,7 +67,7 @@ class Gumbel:
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
         most = min(self.max_considered_actions, roots.legal.shape[-1])
-        visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
+        visits_wanted = considered_visits(considered, self.num_simulations, most)
         # All unvisited actions have the same Q, the mixed value of the paper's appendix D. Noise
         # and logits alone determine the order of their first visits.
         unvisited = visits_wanted[:, :most] == 0
@@ -103,25 +103,21 @@ class Gumbel:
         )
 
 
-def considered_visits(
-    considered: jax.Array, budget: int | jax.Array, length: int, most: int
-) -> jax.Array:
+def considered_visits(considered: jax.Array, budget: int, most: int) -> jax.Array:
     """Returns the schedule of sequential halving (Karnin et al. 2013), as in Gumbel AlphaZero.
 
     All phases take an equal share of the budget. Each phase visits its actions equally often and
-    passes the better half on to the next phase. The last phase has two actions.
-
-    The first phase has `considered [B]` actions, at most `most`; a search has at most `length`
-    simulations.
+    passes the better half on to the next phase. The first phase has `considered [B]` actions, at
+    most `most`, and the last one has two.
 
     Returns:
-      `int32 [B, length]`: simulation `i` visits an action that has had this many visits.
+      `int32 [B, budget]`: simulation `i` visits an action that has had this many visits.
     """
-    i = jnp.arange(length, dtype=jnp.int32)[None]
+    i = jnp.arange(budget, dtype=jnp.int32)[None]
     left = jnp.maximum(considered, 1)[:, None]
     halvings = range(1, max(most, 2).bit_length())
     phases = 1 + sum((left > 2**k).astype(jnp.int32) for k in halvings)
-    start = visits = wanted = jnp.zeros((considered.shape[0], length), jnp.int32)
+    start = visits = wanted = jnp.zeros((considered.shape[0], budget), jnp.int32)
     for _ in range(max(most - 1, 1).bit_length()):
         more = jnp.maximum(1, budget // (phases * left))  # Visits per action in this phase.
         wanted = jnp.where(i >= start, visits + (i - start) // left, wanted)

@@ -14,7 +14,7 @@ A search of `B` positions; every line works on all trees of the batch:
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -28,15 +28,13 @@ from azjax.search.algorithm import (
     Engine,
     Roots,
     SearchResult,
-    Selection,
-    Tree,
     check_algorithm,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.paths import grow
 from azjax.search.simulate import evaluate_states, expand, init, simulate
-from azjax.search.with_mctx import search_by_mctx
+from azjax.search.with_mctx import grow_by_mctx
 
 Search = Callable[..., SearchResult]
 
@@ -75,7 +73,7 @@ def make_search(
         `engine` is used if it has one, otherwise `azjax`.
     """
     check_algorithm(algorithm)
-    select, count = algorithm.select, algorithm.num_simulations
+    count = algorithm.num_simulations
     engine = getattr(algorithm, "engine", "azjax") if engine is None else engine
     if engine not in get_args(Engine):
         known = " or ".join(map(repr, get_args(Engine)))
@@ -86,17 +84,17 @@ def make_search(
             f"the search's leaves are {together}, for {count} simulations in the engine "
             f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
         )
-    if engine == "mctx":
-        select = functools.partial(search_by_mctx, algorithm)
     evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         roots = _evaluate_roots(
-            game, evaluate, params, keys, states, count, temperature=temperature, noise=add_noise
+            game, evaluate, params, keys, states, temperature=temperature, noise=add_noise
         )._replace(tree=tree)
-        selection = select(roots)
+        if tree is not None and engine == "mctx":
+            raise ValueError("the engine 'mctx' cannot continue a tree: use the engine 'azjax'")
+        selection = algorithm.select(roots)
         if isinstance(selection, SearchResult):
             if tree is not None:
                 raise ValueError(
@@ -104,66 +102,19 @@ def make_search(
                     "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
                 )
             return selection
-        if engine == "paths" and tree is None and together == 1:
-            return selection.finish(grow(roots, selection, count, game.max_plies))
-        tree = init(roots, selection, count)
-        one = functools.partial(simulate, roots, selection)
-        if together > 1:
-            one = functools.partial(leaves.simulate, roots, selection, together)
-        return selection.finish(jax.lax.fori_loop(0, count // together, one, tree))
+        if engine == "mctx":
+            grown = grow_by_mctx(roots, selection, count)
+        elif engine == "paths" and tree is None and together == 1:
+            grown = grow(roots, selection, count, game.max_plies)
+        else:
+            one = functools.partial(simulate, roots, selection)
+            if together > 1:
+                one = functools.partial(leaves.simulate, roots, selection, together)
+            grown = init(roots, selection, count)
+            grown = jax.lax.fori_loop(0, count // together, one, grown)
+        return selection.finish(grown)
 
     return search
-
-
-class Resumable(NamedTuple):
-    """A search in steps of some simulations each, for players with a time limit.
-
-    `budget` is the planned number of simulations, `int32 []`. Among the package's algorithms,
-    only Gumbel uses it.
-    """
-
-    # `(params, keys, states [B, ...], budget) -> tree`, with only its root.
-    init: Callable[..., Tree]
-    # `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations to a
-    # tree that has `done`. Both numbers are traced `int32 []`, so one compiled program serves all
-    # their values. `done + count` is at most `num_simulations`. The budget may change during the
-    # first phase of sequential halving, but not later.
-    step: Callable[..., Tree]
-    finish: Callable[..., SearchResult]  # `(params, keys, states, budget, tree) -> SearchResult`.
-
-
-def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator | Function) -> Resumable:
-    """Builds the search of `make_search` as separate steps for `jit`, without noise.
-
-    All calls for one search must get the same `keys`. With the same budget, the final tree does not
-    depend on how its simulations are divided among the steps. With a deterministic evaluator, it
-    equals the tree that the search of `make_search` returns. An algorithm that runs its own loop is
-    refused.
-    """
-    check_algorithm(algorithm)
-    evaluate, count = checked(game, evaluate), algorithm.num_simulations
-
-    def begin(params, keys, states, budget) -> tuple[Roots, Selection]:
-        roots = _evaluate_roots(game, evaluate, params, keys, states, budget)
-        selection = algorithm.select(roots)
-        if isinstance(selection, SearchResult):
-            raise ValueError(
-                f"{algorithm.algorithm} runs its own loop, which cannot stop and continue: use "
-                "make_search, a player without a time limit, or an algorithm such as PUCT()"
-            )
-        return roots, selection
-
-    def add(params, keys, states, budget, tree, done, count):
-        roots, selection = begin(params, keys, states, budget)
-        tree = tree.replace(extra_data=selection.extra)  # It depends on the budget.
-        one = functools.partial(simulate, roots, selection)
-        return jax.lax.fori_loop(done, done + count, one, tree)
-
-    return Resumable(
-        init=lambda *given: init(*begin(*given), count),
-        step=add,
-        finish=lambda *given: begin(*given[:-1])[1].finish(given[-1]),
-    )
 
 
 def _evaluate_roots(
@@ -172,10 +123,9 @@ def _evaluate_roots(
     params: Any,
     keys: jax.Array,
     states: State,
-    budget: int | jax.Array,
     *,
-    temperature: Any = 0.0,
-    noise: Any = False,
+    temperature: Any,
+    noise: Any,
 ) -> Roots:
     size = check_batch(game, states)
 
@@ -200,7 +150,6 @@ def _evaluate_roots(
         keys=keys_select,
         temperature=per_position("temperature", temperature, jnp.float32),
         add_noise=noise,
-        budget=budget,
         keys_expand=keys_expand,
         expand=functools.partial(expand, game, evaluate, params),
     )

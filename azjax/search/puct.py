@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -68,36 +68,34 @@ class PUCT:
             roots, key_noise, alpha=self.dirichlet_alpha, fraction=self.dirichlet_fraction
         )
 
-        forces = roots.add_noise is not False and (
-            isinstance(self.forced_playouts, jax.Array) or self.forced_playouts > 0
-        )
-        before = None  # Visits of each root action that exploration ignores.
-        if roots.tree is not None and roots.add_noise is not False:
-            old = roots.tree.children_visits[:, ROOT]
-            before = jnp.where(roots.add_noise[:, None], old, 0)
+        is_noisy = roots.add_noise is not False
+        forces = is_noisy and (type(self.forced_playouts) is not float or self.forced_playouts > 0)
+        # With noise, exploration ignores the visits of an earlier search.
+        old: Any = 0
+        if is_noisy and roots.tree is not None:
+            old = jnp.where(roots.add_noise[:, None], roots.tree.children_visits[:, ROOT], 0)
+
+        def at_root(tree, node):
+            noisy, old = tree.extra_data
+            terms = puct_terms(self, tree, node, old)
+            forced = is_forced(self, terms, tree.children_visits[node] - old)
+            return jnp.argmax(jnp.where(noisy & forced, jnp.inf, terms.score)).astype(jnp.int32)
 
         def finish(tree):
-            visits = tree.children_visits[:, ROOT] - (0 if before is None else before)
+            visits = tree.children_visits[:, ROOT] - old
             action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
-            weights = visit_shares(tree, 0 if before is None else before)
+            weights = visit_shares(tree, old)
             if forces:
                 pruned = jax.vmap(functools.partial(prune_forced, self))(tree, visits)
                 weights = jnp.where(roots.add_noise[:, None], pruned, weights)
             return make_result(tree, action, weights)
 
-        def at_root(tree, node):
-            old, noisy = tree.extra_data
-            terms = puct_terms(self, tree, node, 0 if old is None else old)
-            score = terms.score
-            if forces:
-                visits = tree.children_visits[node] - (0 if old is None else old)
-                is_forced = (visits > 0) & (visits < count_forced(self, terms.prior, visits))
-                score = jnp.where(noisy & is_forced, jnp.inf, score)
-            return jnp.argmax(score).astype(jnp.int32)
-
         below = functools.partial(puct_action, self)
-        extra = before, (roots.add_noise if forces else None)
-        return Selection(logits, at_root, below, finish, extra=extra)
+        if not forces and roots.tree is None:
+            return Selection(logits, below, below, finish)
+        noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
+        old = jnp.broadcast_to(old, roots.legal.shape)
+        return Selection(logits, at_root, below, finish, extra=(noisy, old))
 
 
 class Terms(NamedTuple):
@@ -116,8 +114,7 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | 
     for the player to move, `N` the node's visits and `n` the action's. Neither counts the visits
     `before [A]`.
     """
-    visits = tree.children_visits[node]
-    logits = tree.children_prior_logits[node]
+    visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
@@ -128,30 +125,34 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | 
     return Terms(q, prior, bonus, score)
 
 
-def puct_action(
-    settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0
-) -> jax.Array:
+def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
-    return jnp.argmax(puct_terms(settings, tree, node, before).score).astype(jnp.int32)
+    return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
-def count_forced(settings: PUCT, prior: jax.Array, visits: jax.Array) -> jax.Array:
-    """Returns `float32 [A]`, the least visits of root actions (Wu 2019, section 3.2)."""
-    return jnp.sqrt(settings.forced_playouts * prior * jnp.sum(visits).astype(jnp.float32))
+def is_forced(settings: PUCT, terms: Terms, visits: jax.Array) -> jax.Array:
+    """Returns `bool [A]`, the visited root actions with fewer visits than Wu (2019) forces."""
+    return (visits > 0) & (visits < count_forced(settings, terms, visits))
+
+
+def count_forced(settings: PUCT, terms: Terms, visits: jax.Array) -> jax.Array:
+    """Returns `float32 [A]`, the visits that every root action gets (Wu 2019, section 3.2)."""
+    total = jnp.sum(visits).astype(jnp.float32)
+    return jnp.sqrt(settings.forced_playouts * terms.prior * total)
 
 
 def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
     """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
 
     Up to the forced number of visits is taken from each action but the most visited one, as long as
-    its score stays below that one's; an action that is left with a single visit loses that one as well.
+    its score stays below that one's. An action that is left with a single visit loses it as well.
     """
     terms = puct_terms(settings, tree, jnp.int32(ROOT), tree.children_visits[ROOT] - visits)
     best = jnp.argmax(visits)
     counts = visits.astype(jnp.float32)
     lead = terms.score[best] - terms.q
     deserved = jnp.ceil(terms.bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
-    least = counts - jnp.floor(count_forced(settings, terms.prior, visits))
+    least = counts - jnp.floor(count_forced(settings, terms, visits))
     kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
     kept = jnp.where((kept <= 1) & (kept < counts), 0.0, kept).at[best].set(counts[best])
     return kept / jnp.sum(kept)

@@ -2,30 +2,29 @@
 # pyright: reportCallIssue=false
 """mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
 
-`from_mctx` makes an algorithm from a policy of mctx; `MctxMuZero` and `MctxGumbel` are two with
-settings. `mctx_fns` makes the arguments of a policy and of `mctx.search`. `search_by_mctx` is the
-engine `mctx`, which runs `mctx.search` instead of `simulate`.
+`from_mctx` makes an algorithm from a policy of mctx. `mctx_fns` makes the arguments of a policy and
+of `mctx.search`. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
+`simulate`.
 """
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
+from azjax._settings import Simulations, check
 from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import (
     NEVER,
     ROOT,
-    Algorithm,
     Expansion,
     Roots,
     SearchResult,
+    Selection,
     Tree,
     make_result,
     mask_logits,
@@ -190,67 +189,13 @@ class MctxPolicy:
 from_mctx = MctxPolicy
 
 
-class _Settings:
-    """Settings with the names of the arguments of a policy."""
-
-    is_deterministic = True  # See `MctxPolicy`.
-    _policy: Callable
-
-    def __post_init__(self):
-        check("search", self)
-
-    def select(self: Any, roots: Roots) -> SearchResult:
-        """Searches with the policy."""
-        arguments = dataclasses.asdict(self)
-        del arguments["algorithm"]
-        count = arguments.pop("num_simulations")
-        return MctxPolicy(functools.partial(self._policy, **arguments), count).select(roots)
-
-
-@dataclasses.dataclass(frozen=True)
-class MctxMuZero(_Settings):
-    """`mctx.muzero_policy`: PUCT with Q rescaled to [0, 1] in every node."""
-
-    algorithm: Literal["mctx_muzero"] = "mctx_muzero"
-    """The policy of MuZero in mctx."""
-    num_simulations: Simulations = 32
-    """Positions evaluated per move, without the root. MuZero: 800 in board games."""
-    pb_c_init: NonNegative = 1.25
-    """Weight of the prior's exploration bonus. MuZero: 1.25."""
-    dirichlet_alpha: Annotated[float, Range(0, excludes="low")] = 0.3
-    """Concentration of the root noise, drawn over all actions. MuZero: 0.3 in chess."""
-    dirichlet_fraction: Fraction = 0.25
-    """Share of the noise in the root's prior. MuZero: 0.25."""
-
-    _policy = staticmethod(mctx.muzero_policy)
-
-
-@dataclasses.dataclass(frozen=True)
-class MctxGumbel(_Settings):
-    """`mctx.gumbel_muzero_policy`: Gumbel MuZero, with Q rescaled to [0, 1] in every node."""
-
-    algorithm: Literal["mctx_gumbel"] = "mctx_gumbel"
-    """The policy of Gumbel MuZero in mctx."""
-    num_simulations: Simulations = 32
-    """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
-    max_num_considered_actions: Positive = 16
-    """Root actions that sequential halving starts with. Paper: 16."""
-    gumbel_scale: NonNegative = 1.0
-    """Scale of the noise that chooses among the root's actions. Paper: 1."""
-
-    _policy = staticmethod(mctx.gumbel_muzero_policy)
-
-
-def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
-    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
+def grow_by_mctx(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Returns trees that the loop of `mctx.search` grew; they equal those of `simulate`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
     `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
     removed after its simulation.
     """
-    selection = algorithm.select(roots)
-    if isinstance(selection, SearchResult):
-        return selection
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
@@ -280,12 +225,12 @@ def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
         interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
-        num_simulations=algorithm.num_simulations,
+        num_simulations=num_simulations,
         invalid_actions=~roots.legal,
         extra_data=selection.extra,
         loop_fn=loop,
     )
-    return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
+    return tree.replace(embeddings=tree.embeddings[0])
 
 
 def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:

@@ -140,11 +140,6 @@ def last_seconds(records: list[dict], iteration: int) -> float:
 
 def print_line(record: Record) -> None:
     """Prints a record as one line of text."""
-    print(format_line(record), flush=True)
-
-
-def format_line(record: Record) -> str:
-    """Formats a record as one line of text."""
     losses = ", ".join(f"{word} {value:.3f}" for word, value in terms(record).items())
     parts = [
         f"iteration {record.iteration:4d}",
@@ -161,7 +156,7 @@ def format_line(record: Record) -> str:
     if "error" in record.errors:
         parts.append(f"errors on {record.errors['error']:.1%} of labelled positions")
     parts += [f"{name} {text}" for name, text in extra_cells(record).items()]
-    return "  ".join(parts)
+    print("  ".join(parts), flush=True)
 
 
 WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}

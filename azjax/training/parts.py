@@ -9,7 +9,8 @@ from azjax._settings import Count, Fraction, NonNegative, Positive, Range, Simul
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
-from azjax.search import Algorithm, check_algorithm
+from azjax.search import Algorithm
+from azjax.search.algorithm import check_algorithm
 from azjax.search.evaluators import Evaluator, network_evaluator
 from azjax.training.learner import Learner
 from azjax.training.replay import Replay

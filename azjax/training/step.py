@@ -16,7 +16,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from azjax._settings import resolve_platform
 from azjax.games.base import init_batch
 from azjax.search import make_search
 from azjax.training import selfplay
@@ -105,7 +104,8 @@ def iteration(
     check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
-    games, transitions = _play(parts, state, key_play, axis_name)
+    keys = local_keys(key_play, len(state.games.ply), axis_name)
+    games, transitions = self_play(parts, state.learner.average, keys, state.games, state.archive)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
@@ -127,13 +127,6 @@ def iteration(
         met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
         archive = selfplay.add(archive, met.states, met)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
-
-
-def _play(
-    parts: Parts, state: TrainState, key: jax.Array, axis_name: str | None
-) -> tuple[Games, Transition]:
-    keys = local_keys(key, len(state.games.ply), axis_name)
-    return self_play(parts, state.learner.average, keys, state.games, state.archive)
 
 
 def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
@@ -175,30 +168,16 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
     Each device plays its own games; gradients, BatchNorm statistics and losses are averaged.
     """
     check_parts(parts, mesh.size)
-    step = _on_mesh(mesh, lambda state: iteration(parts, state, AXIS), (state_specs(), P()))
+    step = jax.shard_map(
+        lambda state: iteration(parts, state, AXIS),
+        mesh=mesh,
+        in_specs=(state_specs(),),
+        out_specs=(state_specs(), P()),
+        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
+    )
     shardings = _shardings(mesh)
     return jax.jit(
         step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
-    )
-
-
-def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
-    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`."""
-
-    def play(state):
-        return _play(parts, state, jax.random.fold_in(state.key, state.iteration), AXIS)
-
-    return jax.jit(_on_mesh(mesh, play, (P(AXIS), P(None, AXIS))))
-
-
-def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
-    """Maps a function of a `TrainState` over the devices of a mesh."""
-    return jax.shard_map(
-        step,
-        mesh=mesh,
-        in_specs=(state_specs(),),
-        out_specs=out_specs,
-        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
     )
 
 
@@ -254,10 +233,10 @@ def compiled(function: Any, *args: Any, often: bool = True) -> Any:
     return function.lower(*args).compile(compiler_options(often))
 
 
-def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
+def compiler_options(often: bool = True) -> dict[str, Any]:
     """Returns options for `lower(...).compile(...)` that shorten compilation on CPUs."""
     # There most time goes to matrix products in precompiled kernels, so optimizing the rest does
     # not speed up an iteration measurably. Level 0 compiles fastest, but may round one formula in
     # several ways: it is for programs that run once.
-    on_cpu = resolve_platform(platform) == "cpu"
+    on_cpu = jax.default_backend() == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

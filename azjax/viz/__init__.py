@@ -1,1 +1,1 @@
-"""Visualization: states, search trees, games, training curves, pages and widgets."""
+"""Visualization: states, search trees, games, training curves and pages."""

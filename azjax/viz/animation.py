@@ -18,6 +18,7 @@ from azjax.games.base import Game
 from azjax.games.solver import Solution, symmetry_classes
 
 _MOST = 2400  # Dots.
+_FRAMES = 12  # At most.
 _COLUMNS = 34  # Dots in a row, at most; the next ply starts after an empty row.
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # A font size of 13 is 9 pixels on a phone.
 _TOP, _BELOW = 108, 68  # Margins above and below the dots.
@@ -39,11 +40,8 @@ _STYLE = """
 _LEGEND = (  # Styles of the dots, their meaning, and the distance from the left and the bottom.
     (("ok",), "plays an optimal move", 16, 38),
     (("over",), "game over", 260, 38),
+    (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies", 16, 16),
 )
-_BLUNDERS = {  # By `Atlas.is_merged`.
-    True: (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies"),
-    False: (("all",), "blunder"),
-}
 
 
 class Atlas(NamedTuple):
@@ -59,11 +57,6 @@ class Atlas(NamedTuple):
     total: int  # Number of classes in the game, shown or not.
     x: np.ndarray  # `float32 [C]`; neighbors are 1 apart.
     y: np.ndarray  # `float32 [C]`, from top to bottom.
-
-    @property
-    def is_merged(self) -> bool:
-        """Whether some dot is several positions, as the game has symmetries."""
-        return bool((self.members > 1).any())
 
 
 def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
@@ -142,27 +135,15 @@ def load_blunders(
 
 
 def choose_frames(number: int, most: int) -> np.ndarray:
-    """Chooses at most `most` of some frames, denser at the start; always the first and the last.
-
-    Returns:
-      `int [N]`, indices into the frames.
-    """
+    """Returns the indices of at most `most` frames, denser at the start, with first and last."""
     if number <= most:
         return np.arange(number)
-    chosen = np.array([0, number - 1])
-    for size in range(most, 10 * most):
-        spread = np.unique(np.rint(np.geomspace(1, number, size)).astype(int) - 1)
-        if len(spread) > most:
-            break
-        chosen = spread
-    return chosen
+    return np.unique(np.rint(np.geomspace(1, number, most)).astype(int)) - 1
 
 
-def draw_run(
-    run_dir: str | os.PathLike[str], game: Game, solution: Solution, max_frames: int = 12
-) -> Drawing:
+def draw_run(run_dir: str | os.PathLike[str], game: Game, solution: Solution) -> Drawing:
     """Draws the animation of a run; the first and last iteration are always shown."""
-    frames = load_blunders(run_dir, len(solution.decisions), max_frames)
+    frames = load_blunders(run_dir, len(solution.decisions), _FRAMES)
     return draw_animation(make_atlas(game, solution), *frames)
 
 
@@ -179,7 +160,7 @@ def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray)
         frame.set("style", f"animation-delay: {(i - slots) * _SECONDS:g}s")
         frames.append(frame)
     label = (
-        f"{_of_all(atlas)} {_positions(atlas)}: {blunders[0].sum():,} blunders after "
+        f"{_of_all(atlas)} positions up to symmetry: {blunders[0].sum():,} blunders after "
         f"{iterations[0]} iterations, {blunders[-1].sum():,} after {iterations[-1]}"
     )
     picture = canvas(
@@ -201,10 +182,6 @@ def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray)
 def _of_all(atlas: Atlas) -> str:
     shown, total = len(atlas.ply), atlas.total
     return f"all {total:,}" if shown == total else f"{shown:,} of {total:,}"
-
-
-def _positions(atlas: Atlas) -> str:
-    return "positions up to symmetry" if atlas.is_merged else "positions"
 
 
 def _keyframes(slots: int) -> str:
@@ -265,10 +242,10 @@ def _legend(atlas: Atlas, height: float) -> list:
     total = f"{int(atlas.members.sum()):,}"
     lines = (
         f"in {total} positions. The dots are {_of_all(atlas)}",
-        f"{_positions(atlas)}, by the number of moves made",
+        "positions up to symmetry, by the number of moves made",
     )
     parts = [node("text", look | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(lines)]
-    for styles, text, x, below in (*_LEGEND, (*_BLUNDERS[atlas.is_merged], 16, 16)):
+    for styles, text, x, below in _LEGEND:
         y = height - below - 4
         for j, style in enumerate(styles):
             dot = {"class": f"az-animation-{style}", "d": f"M{x + 5 + 13 * j} {y:g}h0"}

@@ -42,11 +42,6 @@ def line_chart(
       log_x: whether the scale of `xs` is logarithmic, in the same way.
       bands: ranges `([N], [N])` around lines, by name, drawn as areas.
     """
-    for name, ys in series.items():
-        if not xs or len(ys) != len(xs):
-            raise ValueError(
-                f"{name!r} has {len(ys)} numbers for {len(xs)} points: give one for each point"
-            )
     lines = {name: _finite(xs, ys) for name, ys in series.items()}
     ranges = {
         name: [*_finite(xs, low), *_finite(xs, high)[::-1]]
@@ -147,8 +142,6 @@ def _ticks(low: float, high: float, count: int = 4) -> list[float]:
 def _log_ticks(values: Sequence[float]) -> list[float]:
     """Returns 0, the powers of ten below the maximum, and 1, 2 or 5 times a power above it."""
     top = max(values, default=1)
-    if min(values, default=0) < 0:
-        raise ValueError("a logarithmic scale has no room for negative numbers: use log=False")
     powers = [10.0**k for k in range(10) if 10**k < top]
     last = powers[-1] if powers else 1.0
     return [0.0, *powers, *([m * last for m in (1, 2, 5, 10) if m * last >= top][:1])]

@@ -9,57 +9,33 @@ from typing import Any
 import jax
 import numpy as np
 
-from azjax._settings import did_you_mean
+from azjax import games
 from azjax.games import solver
-from azjax.games.base import Game, describe, state_shapes
-from azjax.games.tic_tac_toe import from_board
+from azjax.games.base import Game
 from azjax.networks.equivariant import Group
 from azjax.networks.quantized import symmetry_group
-from azjax.runs.player import Player, changed
+from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz.page import pack
-from azjax.viz.positions import GAMES, board_text, has_rules, position_table
 
-EVALUATORS = ("network", "uniform", "rollout", "exact")
-MAX_SIMULATIONS = 1000  # Larger trees cannot be drawn.
+GAMES = "tic_tac_toe", "connect_four", "mnk", "hex"  # Their rules are in `js/games.js`.
+_MOST_SIMULATIONS = 1000  # Larger trees cannot be drawn.
 
 
 def live_data(
-    game: Game,
-    search: Algorithm,
-    packed: Sequence[dict[str, Any]] = (),
-    board: Any = None,
-    evaluator: str | None = None,
-    seed: int = 0,
+    game: Game, search: Algorithm, packed: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
     """Returns the input of the components of `js/`, for JSON.
 
     Args:
       game: the rules.
-      search: the first algorithm and its settings; the other algorithms start with their defaults.
-        Root noise is on only if `search` has some.
+      search: the first algorithm and its settings.
       packed: networks, from `pack_player`, oldest first.
-      board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
-      evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
-      seed: of noise, of rollouts, and of the order in which UCT tries actions.
     """
-    check_game(game)
-    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
-    evaluator = evaluator or evaluators[0]
-    if evaluator not in evaluators:
-        hint = "" if packed else "; a network needs a trained run"
-        known = ", ".join(evaluators) + hint + did_you_mean(evaluator, evaluators)
-        raise ValueError(f"evaluator {evaluator!r} is unknown: use {known}")
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
-    settings = search_settings(search) | {"evaluator": evaluator, "seed": seed}
+    evaluator = {"evaluator": "network" if packed else "uniform", "seed": 0}
+    settings = search_settings(search) | evaluator
     data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
-    data["start"] = start_text(game, board)
-    if game.is_small:
-        data["positions"] = _positions(game)
-    if not has_rules(game):
-        data |= {"title": game_title(game.name), "num_actions": game.num_actions}
-    return data
+    return data | ({"positions": _positions(game)} if game.is_small else {})
 
 
 @functools.lru_cache(maxsize=4)
@@ -70,78 +46,50 @@ def solve(game: Game) -> solver.Solution:
 
 @functools.lru_cache(maxsize=4)
 def _positions(game: Game) -> dict[str, Any]:
-    return position_table(game, solve(game))
+    """Lists the positions with a decision of a small game, for `openGame` in `js/games.js`.
+
+    `boards` are their cells as `.XO`, and `values` are under perfect play for the player to move.
+    `counts` are the numbers of legal moves, and `optimal` is 1 for those that keep the value.
+    """
+    solution = solve(game)
+    rows = solution.decisions
+    legal = solution.legal[rows]
+    return {
+        "boards": "".join(".XO"[mark] for mark in np.ravel(solution.decision_states.board)),
+        "values": pack(solution.values[rows], "i1"),
+        "counts": pack(legal.sum(axis=1), "<u2"),
+        "optimal": pack(solution.optimal[rows][legal], "u1"),
+    }
 
 
 def game_title(name: str) -> str:
     """Returns the title of a game on pages, such as `Connect Four 4 × 5`."""
     base, _, size = name.partition(":")
-    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four", "mnk": "m,n,k"}
-    words = known.get(base, base.replace("_", " "))
+    known = {"tic_tac_toe": "tic-tac-toe", "mnk": "m,n,k"}
+    words = known.get(base, base.replace("_", " ").title())
     return " ".join([words, *([" × ".join(size.split("x"))] if size else [])])
 
 
-def quiet(search: Algorithm) -> Any:
-    """Returns a search without root noise, as in evaluation, and small enough to draw."""
-    if not isinstance(search, PUCT | Gumbel | UCT):
-        return search
-    noise = {"puct": "dirichlet_fraction", "gumbel": "gumbel_scale"}.get(search.algorithm)
-    simulations = min(search.num_simulations, MAX_SIMULATIONS)
-    return changed(search, num_simulations=simulations, **({noise: 0.0} if noise else {}))
-
-
 def is_live(game: Game) -> bool:
-    """Returns whether a page can search a game: by its rules, or by a table of its positions."""
-    return game.is_small or has_rules(game)
-
-
-def check_game(game: Game) -> None:
-    """Rejects games that a page cannot search."""
-    if not is_live(game):
-        raise ValueError(
-            f"{game.name} is too large for a page: use {', '.join(GAMES)}, or a game whose "
-            "most_positions is 20,000 or less"
-        )
+    """Returns whether a page can search a game: whether it has the rules."""
+    return game.name.partition(":")[0] in GAMES and game.step is games.make(game.name).step
 
 
 def search_settings(search: Algorithm) -> dict[str, Any]:
-    """Returns the settings of all algorithms; those of `search` override the defaults."""
+    """Returns the settings of all algorithms; those of `search` override the defaults.
+
+    There is no root noise, as in evaluation, and the tree is small enough to draw.
+    """
     if not isinstance(search, PUCT | Gumbel | UCT):
         raise ValueError(
             f"a page does not support the search {type(search).__name__}: use PUCT, Gumbel or UCT"
         )
-    if search.num_simulations > MAX_SIMULATIONS:
-        raise ValueError(
-            f"num_simulations is {search.num_simulations}: use 1 to {MAX_SIMULATIONS}, so that the "
-            "tree can be drawn"
-        )
     every: dict[str, Any] = {}
-    for other in (quiet(PUCT()), quiet(Gumbel()), UCT(), search):
-        every |= dataclasses.asdict(other)
-    return every
-
-
-def start_text(game: Game, board: Any = None) -> str:
-    """Returns a position as pages write it: the cells as `.XO`, or the row in the solution."""
-    if board is None:
-        board = game.init()
-    if game.name == "tic_tac_toe":
-        board = from_board(np.asarray(getattr(board, "board", board)))
-    if describe(board) != describe(state_shapes(game)):
-        raise ValueError(f"the position is not a state of {game.name}: pass a state of this game")
-    if game.is_over(board):
-        raise ValueError("the game is over in this position: there is nothing to search")
-    if has_rules(game):
-        return board_text(board)
-    every = jax.tree.leaves(solve(game).states)
-    equal = [
-        (leaf == np.asarray(part)).reshape(len(leaf), -1).all(axis=1)
-        for leaf, part in zip(every, jax.tree.leaves(board), strict=True)
-    ]
-    rows = np.flatnonzero(np.all(equal, axis=0))
-    if not len(rows):
-        raise ValueError(f"no game of {game.name} reaches this position: pass another state")
-    return str(rows[0])
+    for algorithm in (PUCT(), Gumbel(), UCT(), search):
+        every |= dataclasses.asdict(algorithm)
+    simulations = min(search.num_simulations, _MOST_SIMULATIONS)
+    no_noise = {"dirichlet_fraction": 0.0, "gumbel_scale": 0.0}
+    return every | no_noise | {"num_simulations": simulations}
 
 
 # Networks: in a small game their outputs in every position, in other games their weights.
@@ -149,7 +97,6 @@ def start_text(game: Game, board: Any = None) -> str:
 
 def pack_player(player: Player) -> dict[str, Any]:
     """Packs a player's network for a page; in small games, its outputs in all positions."""
-    check_game(player.game)
     if not player.game.is_small:
         return pack_weights(player)
     solution = solve(player.game)
@@ -172,9 +119,9 @@ def pack_answers(
 def pack_weights(player: Player) -> dict[str, Any]:
     """Packs the folded weights of a network, for `openNetworks` in `js/network.js`."""
     network = player.parts.network
-    plain = None if network.plain is None else network.plain(player.params)
-    if plain is None:
+    if network.plain is None:
         raise ValueError("a page cannot compute this network: use an MLP or a residual network")
+    plain = network.plain(player.params)
     if plain.kind == "quantized":
         return _pack_integers(player)
     kind, blocks, norm, layers = plain
@@ -187,7 +134,7 @@ def pack_weights(player: Player) -> dict[str, Any]:
 
 
 def _pack_integers(player: Player) -> dict[str, Any]:
-    """Packs the integers of a quantized network, for `Quantized` in `js/quantized.js`."""
+    """Packs the integers of a quantized network, for `Quantized` in `js/layers.js`."""
     network = player.parts.network
     arrays, content = list_arrays(integers(player))
     return {

@@ -16,7 +16,7 @@ from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
 FOLDER = pathlib.Path(__file__).parent / "js"
-_MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export (?!default)', re.MULTILINE)
+_MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export ', re.MULTILINE)
 
 
 class Section(NamedTuple):
@@ -50,7 +50,7 @@ def script(entry: pathlib.Path = FOLDER / "main.js") -> str:
 
 
 def style(*more: pathlib.Path) -> str:
-    """Returns the style sheet of pages and widgets, and further ones after it."""
+    """Returns the style sheet of pages, and further ones after it."""
     paths = [FOLDER / "style.css", *more]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 

@@ -16,8 +16,6 @@ from azjax.drawing import Drawing, check_folder, node
 from azjax.games import solver
 from azjax.games.base import Game, Positions
 from azjax.games.solver import Solution
-from azjax.networks import MLPConfig, ResNetConfig
-from azjax.networks.base import Network
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
 from azjax.runs.player import Player, load
@@ -25,9 +23,9 @@ from azjax.runs.pretrained import read
 from azjax.training import metrics
 from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.games import games_strips, sample_games
 from azjax.viz.live import game_title
 from azjax.viz.page import Section, write_page
+from azjax.viz.pictures import games_strips, sample_games
 
 _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
     ("Training loss", "mean over an iteration", False,
@@ -202,7 +200,7 @@ def games(player: Player, seed: int) -> Section:
     return Section("Games of self-play", intro, element=games_strips(player.game, played))
 
 
-# What the page of `azjax explain` says about a player.
+# The page of `azjax explain`.
 
 _LEAD = (
     "AlphaZero learns to play a board game from its rules alone. A neural network suggests moves "
@@ -213,87 +211,57 @@ _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
     "Most sections of the page share one position: change it in one section, and the others follow."
 )
-_RECORDED = "This page shows recorded games of one player that was trained in this way."
 
 
 def introduce(is_live: bool) -> Section:
     """Returns the first section of a page; `is_live`: whether searches run in the page."""
-    texts = [
-        node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE if is_live else _RECORDED)
-    ]
+    texts = [node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE)[: 1 + is_live]]
     return Section("What this page is about", element=node("div", None, *texts))
 
 
-def summarize_run(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
-    """Summarizes the run, its network, and the proof of its player.
+def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Section:
+    """Lists what is known about a player: one of a run, or one that comes with azjax.
 
     Args:
-      run_dir: the run directory.
       player: the player.
+      run_dir: the directory of its run, if it is of a run.
       picture: shown below, such as an animation of the training.
     """
-    path, config = pathlib.Path(run_dir), runs.read_config(run_dir)
-    heading, _, proved = read_certificate(path / "certificate.json", player.game.name, config.seed)
-    unproved = f"Nothing was proved about this {'player' if proved is None else 'iteration'}"
-    proof = heading if proved == player.iteration else unproved
-    search, played, iterations = config.search, config.selfplay, player.iteration
-    records = metrics.read_records(path / "metrics.jsonl")
-    games = sum(record.get("games", 0) for record in records if record["iteration"] <= iterations)
-    moves = iterations * played.games * played.unroll_length
-    finished = f"{_count(games, 'game')} and " if games else ""
-    text = (
-        f"This player learned {game_title(player.game.name)} only from games against itself, in "
-        f"{_count(iterations, 'iteration')} with {finished}{_count(moves, 'move')} in total. Each "
-        f"move was chosen by {type(search).__name__} search with "
-        f"{_count(search.num_simulations, 'simulation')} and {_network(player, config)}, whose "
-        f"input has the {player.parts.network.encoding} encoding. {proof}. "
-        f"The run directory is {path.resolve().name}."
-    )
-    shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []
-    summary = node("p", {"class": "az-about"}, text)
-    return Section("About this run", element=node("div", None, summary, *shown), label="The run")
-
-
-def summarize_shipped(player: Player) -> Section:
-    """Summarizes a player that comes with azjax: its training, its network and its overrides."""
-    assert player.name is not None
-    training, search = read(player.name).about["training"], player.parts.search
-    seconds = training["seconds"]
-    time = f", {_count(seconds, 'second')}" if seconds else ""
-    plays = "without search" if player.alone else f"with {search.num_simulations} simulations"
-    text = (
-        f"{player.name} comes with azjax. It learned {game_title(player.game.name)} only from "
-        f"games against itself, {_count(training['moves'], 'move')} in "
-        f"{_count(player.iteration, 'iteration')} ({training['device']}{time}). The weights of its "
-        f"network ({_count(count_parameters(player.parts.network), 'parameter')}) were rounded to "
-        f"integers, so every machine computes the same outputs. It plays {plays}."
-    )
-    if player.overrides is not None:
-        entries = _count(len(player.overrides.actions), "position")
-        text += (
-            f" In {entries} and their symmetric copies, an override table replaces its move. "
-            "This page shows the network without that table."
-        )
-    summary = node("p", {"class": "az-about"}, text)
-    return Section("About this player", element=summary, label="The player")
-
-
-def _network(player: Player, config: Config) -> str:
-    network, count = config.network, count_parameters(player.parts.network)
-    kind = "a custom network"
-    if isinstance(network, ResNetConfig):
-        width = _count(network.width, "channel" if network.layers == "conv" else "unit")
-        kind = f"a residual network of {_count(network.blocks, 'block')} and {width}"
-    if isinstance(network, MLPConfig):
-        kind = f"an MLP of {' · '.join(map(str, network.hidden))}"
-    return f"{kind} ({_count(count, 'parameter')})"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def count_parameters(network: Network) -> int:
-    """Returns the number of parameters of a network."""
+    search, network = player.parts.search, player.parts.network
     shapes = jax.eval_shape(network.init, jax.random.key(0))["params"]
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
+    searches = f"{type(search).__name__} with {search.num_simulations} simulations"
+    rows: list[tuple[str, Any]] = [
+        ("game", game_title(player.game.name)),
+        ("iterations", player.iteration),
+        ("search", "none: the network alone" if player.alone else searches),
+        ("parameters of the network", sum(math.prod(x.shape) for x in jax.tree.leaves(shapes))),
+        ("encoding of its input", network.encoding),
+    ]
+    is_run = player.name is None
+    rows += _about_run(player, pathlib.Path(run_dir)) if is_run else _about_shipped(player)
+    shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []
+    content = node("div", None, _facts(rows), *shown)
+    return Section("About this player", element=content, label="About")
+
+
+def _about_run(player: Player, run_dir: pathlib.Path) -> list[tuple[str, Any]]:
+    config, iterations = runs.read_config(run_dir), player.iteration
+    path = run_dir / "certificate.json"
+    heading, _, proved = read_certificate(path, player.game.name, config.seed)
+    unproved = f"Nothing was proved about this {'player' if proved is None else 'iteration'}"
+    records = metrics.read_records(run_dir / "metrics.jsonl")
+    played = sum(record.get("games", 0) for record in records if record["iteration"] <= iterations)
+    return [
+        ("games of self-play", played),
+        ("proof", heading if proved == iterations else unproved),
+        ("run directory", run_dir.resolve().name),
+    ]
+
+
+def _about_shipped(player: Player) -> list[tuple[str, Any]]:
+    assert player.name is not None
+    rows = [("name", player.name), *read(player.name).about["training"].items()]
+    if player.overrides is None:
+        return rows
+    entries = f"{len(player.overrides.actions):,} positions; this page shows the network without it"
+    return [*rows, ("override table", entries)]

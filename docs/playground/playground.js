@@ -1,6 +1,6 @@
 import { h, pushButton, replace } from "../../azjax/viz/js/dom.js";
 import { explorer } from "../../azjax/viz/js/explorer.js";
-import { Place } from "../../azjax/viz/js/place.js";
+import { Place } from "../../azjax/viz/js/main.js";
 import { Match } from "../../azjax/viz/js/play.js";
 import { openShipped } from "./shipped.js";
 import { listWords, playerName } from "../../azjax/viz/js/words.js";
@@ -84,9 +84,9 @@ class Table {
 
   #searchParts() {
     const { shipped, place } = this;
-    const { settings, networks, game, start } = shipped.data;
+    const { settings, networks, game } = shipped.data;
     const root = h("div.az-component", { "data-kind": "explorer" });
-    const data = { game, settings, networks, start: this.match.position.over ? start : this.match.position.text };
+    const data = { game, settings, networks, start: this.match.position.over ? undefined : this.match.position.text };
     explorer(root, data, place);
     this.runner = pushButton("", "run-search", () => (this.timer ? this.#stop() : this.#run(root)));
     this.#stop();

@@ -24,9 +24,8 @@ from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names, path_of
 from azjax.viz import live
-from azjax.viz.live import quiet, search_settings
+from azjax.viz.live import search_settings
 from azjax.viz.page import Section, write_page
-from azjax.viz.positions import board_text
 
 FOLDER = pathlib.Path(__file__).parent
 FIRST = "connect_four"  # The player that the page starts with.
@@ -132,7 +131,7 @@ def pack_player(player: Player) -> dict[str, Any]:
     """Packs the integers and the overrides of a quantized player.
 
     Returns:
-      A dictionary for JSON. `about` describes the player. `game`, `settings` and `start` are those
+      A dictionary for JSON. `about` describes the player. `game` and `settings` are those
       of `live_data`. `arrays` lists the layer, name, type and shape of each array, and `bytes` has
       them in this order, compressed with gzip, in base64. `group` and `symmetries` are
       permutations, as lists.
@@ -149,9 +148,7 @@ def pack_player(player: Player) -> dict[str, Any]:
     return {
         "about": about,
         "game": game.name,
-        "settings": search_settings(quiet(player.parts.search))
-        | {"evaluator": "network", "seed": 0},
-        "start": board_text(game.init()),
+        "settings": search_settings(player.parts.search) | {"evaluator": "network", "seed": 0},
         "group": live.list_group(group),
         "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
         "arrays": arrays,

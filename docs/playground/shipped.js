@@ -2,8 +2,7 @@ import { argmax } from "../../azjax/viz/js/algorithms.js";
 import { numbers } from "../../azjax/viz/js/dom.js";
 import { openGame } from "../../azjax/viz/js/games.js";
 import { openNetworks } from "../../azjax/viz/js/network.js";
-import { observe } from "../../azjax/viz/js/layers.js";
-import { orient, splitArrays } from "../../azjax/viz/js/quantized.js";
+import { observe, orient, splitArrays } from "../../azjax/viz/js/layers.js";
 import { Search } from "../../azjax/viz/js/search.js";
 
 // Players that come with azjax, as `pack_shipped` in `playground.py` packs them.

@@ -1,9 +1,10 @@
 """Times of iterations: self-play by number of games, and verification."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, PartitionSpec
 
 from azjax import training
 from azjax.cli import console
@@ -16,6 +17,8 @@ from azjax.training import memory
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import self_play
+from azjax.training.step import local_keys, state_specs
 from experiments.benchmark.options import Options, median_seconds, show
 
 _BATCH = 1024  # Batch size of the learner.
@@ -45,6 +48,20 @@ def step(iterate: Any, held: list[training.TrainState]) -> training.Metrics:
     return metrics
 
 
+def make_play(parts: training.Parts, mesh: Mesh) -> Callable:
+    """Compiles the self-play of an iteration alone."""
+
+    def play(state):
+        key = jax.random.fold_in(state.key, state.iteration)
+        keys = local_keys(key, len(state.games.ply), training.AXIS)
+        return self_play(parts, state.learner.average, keys, state.games, state.archive)
+
+    specs = PartitionSpec(training.AXIS), PartitionSpec(None, training.AXIS)
+    return jax.jit(
+        jax.shard_map(play, mesh=mesh, in_specs=(state_specs(),), out_specs=specs, check_vma=False)
+    )
+
+
 def time_batches(options: Options) -> list[dict]:
     """Times self-play with each number of games."""
     mesh = training.make_mesh()
@@ -57,7 +74,7 @@ def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
     # Random openings, so that two moves cover positions of all lengths.
     parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
     state = training.make_state(parts, jax.random.key(0), mesh)
-    play = training.compiled(training.make_play(parts, mesh), state)
+    play = training.compiled(make_play(parts, mesh), state)
     seconds = median_seconds(options.repeats, play=lambda: play(state))["play"]
     return {
         "games": games,

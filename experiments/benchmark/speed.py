@@ -17,10 +17,11 @@ from jax.sharding import PartitionSpec as P
 from azjax import training
 from azjax.games.base import Game, init_batch
 from azjax.runs.config import make_parts
-from azjax.search import PUCT, Engine, make_search
+from azjax.search import PUCT, make_search
+from azjax.search.algorithm import Engine
 from azjax.search.evaluators import uniform_evaluator
 from experiments.benchmark import textbook
-from experiments.benchmark.iterations import run_config, step
+from experiments.benchmark.iterations import make_play, run_config, step
 from experiments.benchmark.options import Options, median_seconds, show
 
 _PLIES = 8
@@ -87,7 +88,7 @@ def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh) -> list[
     """Times self-play by Gumbel search from the starting position, and a whole iteration."""
     key = jax.random.key(3)
     state = training.make_state(parts, key, mesh)
-    play = training.compiled(training.make_play(parts, mesh), state)
+    play = training.compiled(make_play(parts, mesh), state)
     held = [training.make_state(parts, key, mesh)]  # It is donated.
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
     init, network = textbook.make_network(_ENV, options.channels, options.blocks)

@@ -1,5 +1,6 @@
 """The cast of the lecture: its players, and the setup of the experiments."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -15,10 +16,11 @@ from azjax.games import solver
 from azjax.games.base import Game, check_batch
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
-from azjax.players import Agent, Decision, alpha_beta_agent, decide, minimax_agent, random_agent
+from azjax.players import Agent, Decision, decide, minimax_agent, random_agent
 from azjax.players.arena import play_games
-from azjax.search import UCT, SearchResult, make_resumable
+from azjax.search import UCT, Roots, SearchResult, make_search
 from azjax.search.evaluators import rollout_evaluator
+from azjax.search.simulate import init, simulate
 from experiments.lecture.persistent import (
     Order,
     PersistentConfig,
@@ -62,13 +64,29 @@ def uct_search(room: int) -> Callable[..., SearchResult]:
     game = games.make("tic_tac_toe")
 
     def search(keys, states, count, exploration):
-        settings = UCT(num_simulations=room, exploration=exploration)
-        steps = make_resumable(settings, game, rollout_evaluator(game))
-        tree = steps.init(None, keys, states, count)
-        tree = steps.step(None, keys, states, count, tree, 0, count)
-        return steps.finish(None, keys, states, count, tree)
+        counted = _Counted(room, count, exploration)
+        return make_search(counted, game, rollout_evaluator(game))(None, keys, states)
 
     return search
+
+
+@dataclasses.dataclass(frozen=True)
+class _Counted:
+    """UCT in a tree with room for more simulations than it makes."""
+
+    num_simulations: int  # The room.
+    count: Any
+    exploration: Any
+    algorithm = "uct"
+    is_deterministic = False
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with a loop whose length may be traced."""
+        uct = UCT(num_simulations=self.num_simulations, exploration=self.exploration)
+        selection = uct.select(roots)
+        tree = init(roots, selection, self.num_simulations)
+        one = functools.partial(simulate, roots, selection)
+        return selection.finish(jax.lax.fori_loop(0, self.count, one, tree))
 
 
 _ROOM = 500  # Maximum simulations of an MCTS player; all share one compiled search of this size.
@@ -102,13 +120,12 @@ def player(name: str) -> Agent:
         return classic(int(name[5:-1]))
     if name == "random":
         return random_agent(game)
-    agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
-    return tabulated(game, solver.solve(game), agent)
+    return tabulated(game, solver.solve(game), minimax_agent(game, prune=name == "alpha-beta"))
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
     """Makes a player that looks up the moves of a deterministic player in a table."""
-    index, decide_all = make_index(game, solution.states), jax.jit(agent.act)
+    index, decide_all = make_index(solution.states), jax.jit(agent.act)
     actions = np.zeros(solution.num_states, np.int32)
     weights = np.zeros(solution.legal.shape, np.float32)
     for rows in _chunks(solution):

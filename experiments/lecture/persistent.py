@@ -17,7 +17,7 @@ from azjax._settings import NonNegative, Range, Simulations, check
 from azjax.games.base import Game, State, check_batch
 from azjax.games.hashing import contents, weigh
 from azjax.players import Decision
-from azjax.search.evaluators import rollout
+from azjax.search.evaluators import rollout_evaluator
 
 _PROBES = 16  # Neighboring slots that may hold a position.
 Order = Literal["random", "last"]  # The order in which untried actions are tried.
@@ -178,7 +178,7 @@ def _simulate(
     slots = path.slots.at[path.length].set(jnp.where(expands, slot, unused))
     parent = jnp.where(expands, path.slot, unused)
     one = jax.tree.map(lambda leaf: leaf[None], moved)
-    value = rollout(game, key_rollout[None], one)[0]
+    _, (value,) = rollout_evaluator(game)(None, key_rollout[None], one)
     outcome += jnp.where(game.player(moved) == 0, value, -value)
     return Experience(
         fingerprints=memory.fingerprints,

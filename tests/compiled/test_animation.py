@@ -1,16 +1,9 @@
 """The picture of a whole game: its classes, the saved blunders of a network, and the animation."""
 
-import base64
-import json
-
 import numpy as np
 import pytest
 
-from azjax.games.base import Display
 from azjax.viz import animation
-from azjax.viz.positions import position_table, true_values
-from reference import Position, sign
-from reference import tic_tac_toe as rules
 from refusals import assert_refused
 
 
@@ -85,32 +78,3 @@ def test_an_animation_has_every_class_in_every_iteration(solution, atlas):
         assert [e.text for e in frame if e.text] == [f"iteration {iteration}", words]
     delays = [float(g.get("style").split(":")[1].rstrip("s")) for g in frames]
     assert delays == [-5, -4]  # The last frame stays for four.
-
-
-# Tables of positions.
-
-
-def test_a_small_game_with_a_custom_display_has_its_own_pictures(tic_tac_toe, solution):
-    text = tic_tac_toe.display.render
-    name = lambda state: [f"{state.player}{cell}" for cell in "ABCDEFGHI"]  # noqa: E731
-    other = tic_tac_toe._replace(display=Display(text, name_actions=name))
-    table = json.loads(json.dumps(position_table(other, solution)))
-    decode = lambda part, kind: np.frombuffer(base64.b64decode(part), kind)  # noqa: E731
-    pictures = table["pictures"]
-    first = decode(pictures["indices"], "<u4")[: decode(pictures["counts"], "<u2")[0]]
-    assert "\n".join(pictures["parts"][i] for i in first) == text(tic_tac_toe.init())
-    assert "boards" not in table  # The page's own would have other names.
-    assert table["names"] == [[f"{player}{cell}" for cell in "ABCDEFGHI"] for player in (0, 1)]
-
-
-def test_finished_games_are_worth_their_outcome_to_the_player_to_move(solution):
-    """The outcome is the reward of the last move, for the next player."""
-    leaves = (np.asarray(leaf).tolist() for leaf in solution.states)
-    listed = [Position(tuple(b), p, o) for b, p, o in zip(*leaves, strict=True)]
-    truth, places = true_values(solution), {position: row for row, position in enumerate(listed)}
-    np.testing.assert_array_equal(truth[~solution.over], solution.values[~solution.over])
-    for position in listed:
-        for action in rules.legal(position):
-            after, reward = rules.play(position, action)
-            if after.over:
-                assert truth[places[after]] == sign(position, after) * reward

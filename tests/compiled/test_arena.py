@@ -1,7 +1,9 @@
-"""Matches against replays in plain Python, exact probabilities, and scripted players."""
+"""Matches against replays in plain Python, and the program `azjax arena`."""
 
 import functools
 import itertools
+import re
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +11,22 @@ import numpy as np
 import pytest
 
 import guard
+from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, arena, random_agent
-from azjax.players.arena import play_games, play_match, round_robin
-from azjax.players.openings import draw_openings
+from azjax.players import Agent, Decision, random_agent
+from azjax.players.arena import (
+    Match,
+    Tally,
+    draw_openings,
+    play_games,
+    play_match,
+    rate,
+    round_robin,
+)
 from reference import misere_pile as misere_pile_rules
 from refusals import assert_refused
 from tables import bench
+from trained import compiling_once
 
 KEY = jax.random.key(0)
 GAME = bench("tic_tac_toe").game
@@ -40,13 +51,10 @@ def test_the_key_determines_the_games_of_every_batch_and_seat():
     assert not same(played[0], other)
     for batch, other in itertools.combinations(np.split(played[0].actions, 4), 2):
         assert len({*map(bytes, batch)} & {*map(bytes, other)}) <= 1
-    record = []
     stones = ttt.from_board([1, -1, 1, -1, 1, -1, 0, 0, 0])
     few = jax.tree.map(lambda leaf: np.stack([leaf] * 2), stones)  # Two moves end most games.
     tally = play_match(GAME, UNIFORM, UNIFORM, 64, KEY, few).moving_first
-    assert tally.games == 32 and 4 < tally.distinct <= 8  # Four from each of the openings.
-    play_match(GAME, UNIFORM, UNIFORM, 16, KEY, record=record.append)
-    assert not same(record[0].results[:1], record[1].results[:1])  # Outcomes of player 0.
+    assert sum(tally[:3]) == 32 and 4 < tally.distinct <= 8  # Four from each of the openings.
 
 
 def scripted(game):
@@ -86,6 +94,24 @@ def test_games_in_which_a_player_moves_twice():
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
+def test_a_player_may_call_another_program():
+    calls = []
+
+    def pass_on(action):
+        calls.append(len(action))
+        return np.asarray(action)
+
+    def act(params, key, states):
+        action = UNIFORM.act(params, key, states).action
+        return Decision(jax.pure_callback(pass_on, action, action), None)
+
+    agents = Agent("outside", act), UNIFORM
+    one, other = (play_games(GAME, each, UNIFORM, 8, KEY, batch_size=8) for each in agents)
+    assert same(one, other)
+    plies = (one.actions >= 0).sum(axis=1).max()
+    assert calls == [8] * len(range(0, plies, 2))  # Once for the whole batch.
+
+
 def rows(states):
     return {
         bytes(np.concatenate([np.ravel(leaf) for leaf in row])) for row in zip(*states, strict=True)
@@ -94,17 +120,17 @@ def rows(states):
 
 def test_random_openings():
     for plies, result in [(1, 9), (4, 20), (8, 20)]:
-        states = draw_openings(GAME, KEY, 20, plies).states
+        states = draw_openings(GAME, KEY, 20, plies)
         assert len(states.board) == len(rows(states)) == result
         assert ((states.board != 0).sum(axis=1) == plies).all()
         assert not states.over.any() and (states.player == plies % 2).all()
-    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies).states)
+    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies))
 
 
 def test_ratings_of_a_match_count_both_seats():
     """Without an advantage of moving first, which one with swapped results would have."""
-    won = arena.Tally(20, 5, 3, 28)
-    rated = arena.rate([arena.Match("a", "b", won, won, False)])
+    won = Tally(20, 5, 3, 28)
+    rated = rate([Match("a", "b", won, won, False)])
     assert rated.names == ("a", "b") and rated.ratings[0] > 100
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
@@ -125,3 +151,57 @@ def test_refusals():
         ),
         (lambda: draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
     )
+
+
+# The program `azjax arena`.
+
+MATCHES = [
+    Match("a", "best", Tally(10, 20, 70, 9), Tally(0, 20, 80, 7), False),
+    Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
+    Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
+]
+
+
+def test_matches_and_ratings_are_printed(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    program._show_matches(MATCHES)
+    program._show_ratings(rate(MATCHES))
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert lines[0].split() == [
+        *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]
+    ]
+    rows = [line.split() for line in lines if line[:2].strip() and "[" in line or " worst " in line]
+    assert rows[1][:7] == ["a", "best", "first", "10", "20", "70", "0.200"]
+    assert rows[2][:7] == ["a", "best", "second", "0", "20", "80", "0.100"]
+    # Without randomness there is no interval.
+    assert rows[3] == ["a", "worst", "first", "1", "0", "1", "0.500", "2"]
+    assert rows[5][:7] == ["best", "worst", "first", "1,200", "0", "0", "1.000"]
+    (said,) = [line for line in lines if "further games would be identical: a – worst." in line]
+    best = re.findall(r"^ *(\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", "\n".join(lines), re.M)
+    assert [row[0] for row in best] == ["best", "a", "worst"]
+    assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
+    assert max(len(line) for line in lines if line is not said) <= 80
+
+
+def test_a_match_is_played_printed_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # The game would be that of the newest run.
+    keys, play = [], program.round_robin
+    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or play(*a))
+    line = "random perfect --games 20 --openings 100 --opening-plies 1 --plot ratings.svg"
+    with compiling_once():
+        assert program.main(line.split()) == 0
+    out, err = capsys.readouterr()
+    assert err == "there are only 9 such openings: all are played\n"
+    rows = [line.split() for line in out.splitlines() if re.search(r"(first|second) ", line)]
+    for number in (0, 1):
+        assert rows[number][:2] == ["random", "perfect"]
+        assert sum(map(int, rows[number][3:6])) == 18 and int(rows[number][3]) == 0  # 9 or 18 each.
+    names = ["perfect", "random"]  # Best first.
+    texts = [element.text for element in ElementTree.parse("ratings.svg").iter() if element.text]
+    assert [text for text in texts if text in names] == names
+    # The seed determines the games.
+    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or MATCHES)
+    for seed in (0, 3):
+        assert program.main(["random", "perfect", "--seed", str(seed)]) == 0
+    assert keys[0] == keys[1] != keys[2]

@@ -18,6 +18,7 @@ from azjax.training.learner import Learner, LearnerConfig, LearnerState
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
 from azjax.training.targets import TargetConfig, Transition, make_samples, transform
+from experiments.benchmark.iterations import make_play
 from trainings import KEY, PARTS, assert_equal, compilations, copy, to_host
 
 
@@ -89,7 +90,7 @@ def test_iterate_passes_the_state_on(two, monkeypatch):
 
 def test_devices_play_and_search_alone(two):
     """A collective inside a search would wait for the other device at every node."""
-    program = str(jax.make_jaxpr(training.make_play(PARTS, two.mesh))(two.before))
+    program = str(jax.make_jaxpr(make_play(PARTS, two.mesh))(two.before))
     assert "shard_map" in program
     assert not re.search("psum|pmean|all_gather|all_to_all|ppermute", program)
 

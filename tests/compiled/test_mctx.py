@@ -4,11 +4,12 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import mctx
 import numpy as np
 import pytest
 
 from azjax.games.base import play
-from azjax.search import NEVER, Gumbel, MctxMuZero, mctx_fns, rollout_evaluator
+from azjax.search import NEVER, Gumbel, from_mctx, mctx_fns, rollout_evaluator
 from guard import sharing
 from tables import BATCH, assert_equal, bench, repeat, run, search_table
 
@@ -74,7 +75,7 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
 
 # mctx's policies as algorithms; those without noise are compared with mctx in `tests/system`.
 
-MUZERO = MctxMuZero(num_simulations=8)
+MUZERO = from_mctx(mctx.muzero_policy, num_simulations=8)
 
 
 def test_a_policy_explores_only_at_a_temperature():
@@ -88,17 +89,12 @@ def test_a_policy_explores_only_at_a_temperature():
     assert len(np.unique(drawn.action)) > 1
 
 
-def test_the_settings_of_a_policy_reach_it(some_states):
-    """The exploration weight changes searches, and the share of noise changes priors."""
-
-    def search(add_noise=False, **settings):
-        config, table = (
-            MctxMuZero(num_simulations=8, **settings),
-            bench("tic_tac_toe").random_table(),
-        )
-        return run(config, table, some_states, add_noise=add_noise)
-
-    low, high = search(pb_c_init=0.0), search(pb_c_init=9.0)
-    assert (low.visit_counts != high.visit_counts).any()
-    np.testing.assert_allclose(search(True, dirichlet_fraction=0.0).prior, low.prior, atol=1e-6)
-    assert (abs(search(True, dirichlet_fraction=1.0).prior - low.prior) > 0.1).any()
+def test_a_policy_gets_its_noise_where_the_search_adds_some(some_states):
+    table, policy = bench("tic_tac_toe").random_table(), mctx.muzero_policy
+    quiet, noisy = (
+        from_mctx(functools.partial(policy, dirichlet_fraction=share), 8) for share in (0.0, 1.0)
+    )
+    prior = run(quiet, table, some_states, add_noise=True).prior
+    np.testing.assert_allclose(run(noisy, table, some_states).prior, prior, atol=1e-6)
+    drawn = run(noisy, table, some_states, add_noise=True).prior
+    assert (abs(drawn - prior) > 0.1).any()

@@ -55,7 +55,7 @@ def test_a_table_replaces_moves_in_its_positions_and_nothing_else(tic_tac_toe, t
     loaded = load_table(tmp_path / "table.npz", tic_tac_toe)
     assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(table)))
     states = replay(tic_tac_toe, [(8, 0, 4), (), (4,), (4, 8), (4, 0)])
-    lookup = state_lookup(tic_tac_toe, loaded.states, loaded.actions)
+    lookup = state_lookup(loaded.states, loaded.actions)
     rows, actions = jax.device_get(lookup(states))
     assert rows.tolist() == [2, -1, 0, -1, 1] and actions[rows >= 0].tolist() == [5, 7, 6]
     decision = decide(tic_tac_toe, lookup, states)
@@ -70,7 +70,7 @@ def test_only_the_whole_state_identifies_a_position():
     game = misere_pile.make()
     states = replay(game, [(0, 0), (1,)])  # One by one, or two in one move.
     assert states.board[0].tolist() == states.board[1].tolist()
-    rows, _ = state_lookup(game, replay(game, [(1,)]), np.array([1]))(states)
+    rows, _ = state_lookup(replay(game, [(1,)]), np.array([1]))(states)
     assert rows.tolist() == [-1, 0]
 
 

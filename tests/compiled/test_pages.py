@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import azjax
-import dots
 import playground
 from azjax import games
 from azjax.networks import MLPConfig, ResNetConfig
@@ -18,7 +17,6 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import live
 from azjax.viz.live import live_data, solve
-from azjax.viz.positions import true_values
 from javascript import evaluate
 from refusals import assert_refused
 
@@ -26,18 +24,16 @@ from refusals import assert_refused
 
 READ = """(data) => {
   const game = azjax.openGame(data);
-  const { table } = game;
   const [network] = azjax.openNetworks(data, game);
-  const rows = Array.from({ length: table.size }, (_, row) => row);
-  const positions = rows.map((row) => {
-    const position = game.read(table.text(row));
+  const open = [...game.table.keys()].map((text) => game.read(text));
+  const positions = open.map((position) => {
     const after = game.legal(position).map((action) => game.step(position, action));
-    return [game.player(position), game.over(position), game.legal(position),
-      after.map((next) => [table.find(next), game.reward(next)]),
-      table.optimal(row), table.truth(row), game.winner(position)];
+    const { row, value } = game.table.get(position.text);
+    return [row, game.player(position), game.legal(position),
+      after.map((next) => [next.over, game.table.get(next.text)?.row ?? null, game.winner(next)]),
+      azjax.optimalMoves(game, position), value];
   });
-  const open = rows.filter((row) => !table.over(row));
-  const outputs = open.map((row) => network.evaluate(game.read(table.text(row))));
+  const outputs = open.map((position) => network.evaluate(position));
   const search = new azjax.Search(game, game.init(), network.evaluate,
     { ...data.settings, add_noise: false });
   const choose = (position) => azjax.opinionOf(network, game, position).move;
@@ -49,13 +45,10 @@ READ = """(data) => {
 }"""
 
 
-@pytest.fixture(scope="module", params=["tic_tac_toe", "dots", "hex:2"])
+@pytest.fixture(scope="module", params=["tic_tac_toe", "hex:2"])
 def solved(request):
-    """`(game, solution, answers, what the page reads)`.
-
-    In Dots and Boxes, whose rules are only in its table, a player can move twice.
-    """
-    game = dots.make() if request.param == "dots" else games.make(request.param)
+    """`(game, solution, answers, what the page reads)`."""
+    game = games.make(request.param)
     solution, rng = solve(game), np.random.default_rng(0)
     logits = rng.normal(size=(len(solution.decisions), game.num_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(logits)).astype(np.float32)
@@ -64,21 +57,23 @@ def solved(request):
     return game, solution, (logits, values), found
 
 
-def test_a_table_holds_the_rules_and_the_solution_of_a_game(solved):
-    """Moves, turns, ends, rewards, winners and values of every position."""
+def test_a_page_has_the_rules_and_the_solution_of_a_game(solved):
+    """Moves, turns, ends, winners and values of every position."""
     _, solution, _, found = solved
-    truth = true_values(solution)
-    for row, each in enumerate(found["positions"]):
-        player, over, actions, after, optimal, value, winner = each
+    decisions = solution.decisions.tolist()
+    for each, row in zip(found["positions"], decisions, strict=True):
+        number, player, actions, after, optimal, value = each
         legal = np.flatnonzero(solution.legal[row])
-        assert (player, over) == (solution.player[row], solution.over[row])
+        assert (decisions[number], player, value) == (
+            *(row, solution.player[row]),
+            solution.values[row],
+        )
         assert actions == legal.tolist()
-        children, rewards = solution.children[row, legal], solution.rewards[row, legal]
-        assert after == [list(pair) for pair in zip(children, rewards, strict=True)]
         assert optimal == np.flatnonzero(solution.optimal[row]).tolist()
-        assert value == truth[row]
-        sign = 1 if player == 0 else -1
-        assert winner == ({1: 0, 0: None, -1: 1}[value * sign] if over else None)
+        for (over, child, winner), action in zip(after, legal, strict=True):
+            state, won = solution.children[row, action], solution.rewards[row, action] == 1
+            assert (over, winner) == (solution.over[state], player if won else None)
+            assert child is None if over else decisions[child] == state
 
 
 def test_stored_outputs_are_looked_up_and_backups_have_the_sign_of_the_player(solved):
@@ -101,16 +96,14 @@ def test_all_games_against_the_network_are_counted(solved):
     moves = np.full(solution.num_states, -1)
     legal = solution.legal[solution.decisions]
     moves[solution.decisions] = np.where(legal, logits, -np.inf).argmax(axis=1)
-    truth = true_values(solution).astype(int)
     for seat, counts in enumerate(found["counts"]):
         below = np.zeros((solution.num_states, 3), int)
-        for row in reversed(range(solution.num_states)):
+        for row in reversed(solution.decisions):
             mine = solution.player[row] == seat
-            if solution.over[row]:
-                below[row, 1 - truth[row] if mine else 1 + truth[row]] = 1
-                continue
-            actions = [moves[row]] if mine else np.flatnonzero(solution.legal[row])
-            below[row] = below[solution.children[row, actions]].sum(axis=0)
+            for action in [moves[row]] if mine else np.flatnonzero(solution.legal[row]):
+                child, won = solution.children[row, action], int(solution.rewards[row, action])
+                ends = np.eye(3, dtype=int)[1 - won if mine else 1 + won]
+                below[row] += ends if solution.over[child] else below[child]
         assert [counts[name] for name in ("won", "drawn", "lost")] == below[0].tolist()
 
 

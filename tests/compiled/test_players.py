@@ -7,28 +7,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import guard
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
-    alpha_beta_agent,
-    anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
     random_agent,
     search_agent,
 )
-from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel
+from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from contract import ROWS, ask, assert_contract, assert_policies, some_states
-from reference import Position, misere_pile, negamax, tic_tac_toe
+from reference import Position, minimax, misere_pile, tic_tac_toe
 from refusals import assert_refused
-from tables import bench
+from tables import bench, pile_states
 
-RULES = {"tic_tac_toe": tic_tac_toe, "misere_pile": misere_pile}
-
-
+ROWS = 8
+DEPTHS = {"tic_tac_toe": 3, "misere_pile": None}  # None: to the end.
 SCORED = {"value", "q_values"}
-SEARCHED = SCORED | {"prior", "visit_counts", "nodes"}
+SEARCHED = SCORED | {"prior", "visit_counts"}
 HAS = {  # The fields of a decision in addition to the action and the weights.
     "random": set(),
     "perfect": SCORED,
@@ -42,7 +39,7 @@ HAS = {  # The fields of a decision in addition to the action and the weights.
 
 
 @functools.cache
-def make_agent(kind, name):
+def make_agent(kind, name="tic_tac_toe"):
     game, table = bench(name).game, bench(name).random_table()
     evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
     if kind in ("puct", "gumbel"):
@@ -51,17 +48,37 @@ def make_agent(kind, name):
         "random": lambda: random_agent(game),
         "network": lambda: network_agent(game, evaluate, table),
         "uct": lambda: search_agent(game, UCT(num_simulations=8), rollout_evaluator(game)),
-        "minimax": lambda: minimax_agent(game, 3, evaluate, table),
-        "alpha_beta": lambda: alpha_beta_agent(game, 3, evaluate, table),
+        "minimax": lambda: minimax_agent(game, DEPTHS[name], evaluate, table),
+        "alpha_beta": lambda: minimax_agent(game, DEPTHS[name], evaluate, table, prune=True),
     }[kind]()
 
 
+def take(tree, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+def ask(agent, states, seed=0):
+    with guard.sharing():
+        return jax.device_get(jax.jit(agent.act)(agent.params, jax.random.key(seed), states))
+
+
 @pytest.mark.parametrize("kind", HAS)
-def test_contract(kind, solution):
-    game = bench("tic_tac_toe").game
-    agent = perfect_agent(game, solution) if kind == "perfect" else make_agent(kind, game.name)
+def test_contract(kind, solution, some_states):
+    game, states = bench("tic_tac_toe").game, take(some_states, slice(ROWS))
+    agent = perfect_agent(game, solution) if kind == "perfect" else make_agent(kind)
     assert agent.deterministic == (kind not in {"random", "uct"})
-    assert_contract(agent, "tic_tac_toe", HAS[kind])
+    decision, legal = ask(agent, states), states.board == 0
+    found = {field: leaf for field, leaf in decision._asdict().items() if leaf is not None}
+    assert found.keys() == {"action", "weights", *HAS[kind]}
+    assert legal[np.arange(ROWS), decision.action].all()
+    for policy in (decision.weights, found.get("prior", decision.weights)):
+        assert (policy >= 0).all() and not policy[~legal].any()
+        np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
+    assert all((abs(found[name]) <= 1).all() for name in SCORED & found.keys())
+    if agent.deterministic:  # And independent of the rest of the batch.
+        alone = np.full(ROWS, 4)
+        again = ask(agent, states, seed=1), ask(agent, take(states, alone))
+        jax.tree.map(np.testing.assert_array_equal, (decision, take(decision, alone)), again)
 
 
 def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
@@ -70,7 +87,7 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
         for agent in (
             network_agent(tic_tac_toe, evaluate, None),
             search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
-            alpha_beta_agent(tic_tac_toe, 1, evaluate),
+            minimax_agent(tic_tac_toe, 1, evaluate),
         ):
             assert agent.deterministic == (evaluate is known)
 
@@ -82,7 +99,7 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
 
     states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
     agents = [network_agent(tic_tac_toe, evaluate, None)]
-    agents += [make(tic_tac_toe, 1, evaluate, None) for make in (minimax_agent, alpha_beta_agent)]
+    agents += [minimax_agent(tic_tac_toe, 1, evaluate, prune=prune) for prune in (False, True)]
 
     @jax.jit
     def act(value):
@@ -92,22 +109,24 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
         assert min(act(np.float32(value))) >= 3, value
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_searches_to_a_horizon_equal_the_recursion(name):
+@pytest.mark.parametrize(
+    ("name", "rules"), [("tic_tac_toe", tic_tac_toe), ("misere_pile", misere_pile)]
+)
+def test_minimax_equals_the_recursion(name, rules, some_states):
     """Values, actions and visited positions equal those of the recursive implementation."""
-    a_bench, rules, table = bench(name), RULES[name], bench(name).random_table()
-    count = ROWS if name == "tic_tac_toe" else 64  # Few of them have enough stones for a cut.
-    states, values = some_states(name, count, finished=1), []
+    states = take(some_states, slice(ROWS)) if name == "tic_tac_toe" else pile_states()
+    a_bench, table, values = bench(name), bench(name).random_table(), []
+    depth = DEPTHS[name] or 9
 
     def evaluate(position):
         return float(table.values[a_bench.number(np.array(position.board), position.player)])
 
     for kind in ("minimax", "alpha_beta"):
-        decision = ask(make_agent(kind, name), states)
-        boards, players, _ = (np.asarray(leaf[:-1]).tolist() for leaf in states)
-        for row, (board, player) in enumerate(zip(boards, players, strict=True)):
+        decision, prune = ask(make_agent(kind, name), states), kind == "alpha_beta"
+        rows = zip(states.board.tolist(), states.player.tolist(), strict=True)
+        for row, (board, player) in enumerate(rows):
             position = Position(tuple(board), player, False)
-            expected = negamax.search(rules, evaluate, position, 3, kind == "alpha_beta")
+            expected = minimax.search(rules, evaluate, position, depth, prune)
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
             assert decision.value[row] == expected.value
@@ -117,58 +136,5 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
     np.testing.assert_array_equal(*values)
 
 
-class Clock:
-    """A clock that advances only with the evaluations of a search."""
-
-    def __init__(self):
-        self.now, self.cost = 0.0, 0.001
-
-    def __call__(self):
-        return self.now
-
-    def _pass(self):
-        self.now += self.cost
-        return np.float32(0)
-
-    def evaluator(self, game):
-        uniform = uniform_evaluator(game)
-
-        def evaluate(params, key, states):
-            nothing = jax.ShapeDtypeStruct((), jnp.float32)
-            logits, values = uniform(params, key, states)
-            return logits, values + jax.experimental.io_callback(self._pass, nothing)
-
-        return evaluate
-
-
-@pytest.mark.compiles(3)  # The steps of the search.
-def test_a_search_ends_with_its_time(tic_tac_toe):
-    """It plans for as many simulations as there is time for."""
-    clock, states = Clock(), some_states("tic_tac_toe", 2)
-    config, key = Gumbel(num_simulations=700), jax.random.key(0)
-    evaluate = clock.evaluator(tic_tac_toe)
-    agent = anytime_agent(tic_tac_toe, config, evaluate, seconds=0.4, clock=clock)
-    assert (agent.traceable, agent.deterministic, agent.nodes) == (False, False, 701)
-    assert agent.name == "gumbel(0.4 s)"
-    agent.act(None, key, states)  # Measures the speed.
-    clock.cost = 0.002
-    began, decision = clock(), agent.act(None, key, states)  # Corrects the estimate.
-    assert clock() - began == pytest.approx(0.4, rel=0.1)
-    count = int(decision.nodes[0])
-    assert 120 < count <= 200 and (decision.nodes == count).all()
-    # The first phase of sequential halving: 190 / (8 log2(8)), where 375 had been planned.
-    assert decision.visit_counts[0][states.board[0] == 0].min() == 7
-    clock.cost = 1e-6
-    for seed in (3, 4):  # Time for more simulations than the tree can store.
-        decision = agent.act(None, jax.random.key(seed), states)
-    assert (decision.nodes == 700).all()
-    assert_policies(np.asarray(decision.weights), legal := states.board == 0)
-    assert legal[np.arange(2), decision.action].all()
-
-
 def test_refusals(tic_tac_toe):
-    timed = functools.partial(anytime_agent, tic_tac_toe, PUCT(), uniform_evaluator(tic_tac_toe))
-    assert_refused(
-        (lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"),
-        (lambda: timed(seconds=float("nan")), "seconds is nan: use a number above 0"),
-    )
+    assert_refused((lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"))

@@ -42,7 +42,7 @@ def test_any_number_of_rows_is_processed_in_batches(count):
 
 
 @pytest.mark.parametrize("coarse", [False, True])
-def test_a_state_that_is_listed_twice_is_found(coarse, monkeypatch, tic_tac_toe, some_states):
+def test_a_state_that_is_listed_twice_is_found(coarse, monkeypatch, some_states):
     """Also if many positions share half a hash."""
     weigh, calls = hashing.weigh, itertools.count()
 
@@ -52,5 +52,5 @@ def test_a_state_that_is_listed_twice_is_found(coarse, monkeypatch, tic_tac_toe,
     if coarse:
         monkeypatch.setattr(hashing, "weigh", weigh_coarsely)
     among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
-    found = hashing.make_index(tic_tac_toe, among)(some_states)
+    found = hashing.make_index(among)(some_states)
     np.testing.assert_array_equal(among.board[found], some_states.board)

@@ -155,16 +155,6 @@ def without_the_corner(state, action, after, reward):
     return where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
 
 
-def forgetful(calls):
-    """An impure `observe`: two calls return different planes."""
-
-    def observe(state, encoding):
-        calls.append(encoding)
-        return NIM.observe(state, encoding) ^ (len(calls) // 2 % 2 == 1)
-
-    return observe
-
-
 def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
     """Two positions of Nim: with two stones left, and with four."""
     states = np.array([[stones, 0] for stones in left], np.int8)
@@ -215,7 +205,6 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         "on action 0, violates the contract: only the move that ends a game is rewarded",
     ),
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
-    (NIM, {"observe": forgetful([])}, "its functions are pure: they return the same with and"),
     (NIM, {"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     (NIM, labelled(left=(1, 4)), "each of its positions has two or more legal actions"),

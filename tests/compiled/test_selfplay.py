@@ -20,7 +20,7 @@ from azjax.training.selfplay import Games, add, draw, make_archive, self_play, s
 from small import playing
 
 GAME, PILE = games.make("tic_tac_toe"), misere_pile.make()
-BATCH, PLIES, PLACES = 8, 20, 1024
+BATCH, PLIES, PLACES = 8, 20, 512
 PARAMS = object()  # Passed to the search unchanged.
 
 
@@ -73,17 +73,27 @@ def openings(archive, opening_share, archive_share=0.0):
         return jax.device_get(start(jax.tree.map(np.float32, shares), archive))
 
 
+def take(entries, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], entries)
+
+
 @pytest.fixture(scope="module")
-def stored(solution):
-    """A position buffer with 200 positions that share no bucket, and their plies plus 100."""
-    rows = np.random.default_rng(0).permutation(solution.decisions)
-    places = np.asarray(hashing.buckets(solution.states, PLACES))[rows]
-    rows = np.sort(rows[np.unique(places, return_index=True)[1]][:200])
-    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    ply = np.searchsorted(solution.layers, rows, side="right") + 99
-    kept = Games(states, np.int32(ply))
-    empty = make_archive(jax.tree.map(lambda leaf: leaf[0], kept), PLACES)
-    return empty, jax.jit(add)(empty, states, kept)
+def several(solution):
+    """Two hundred unfinished positions with their plies, as `Games`, and their buckets."""
+    rows = np.random.default_rng(0).choice(solution.decisions, 200, replace=False)
+    ply = np.searchsorted(solution.layers, rows, side="right") - 1
+    states = take(solution.states, rows)
+    return Games(states, np.int32(ply)), np.asarray(hashing.buckets(states, PLACES))
+
+
+@pytest.fixture(scope="module")
+def stored(several):
+    """A position buffer with several positions, and their plies plus 100."""
+    kept = several[0]._replace(ply=several[0].ply + 100)
+    return add_batch(make_archive(take(kept, 0), PLACES), kept)
+
+
+add_batch = jax.jit(lambda archive, some: add(archive, some.states, some))
 
 
 def boards(states):
@@ -102,7 +112,7 @@ def test_openings_stop_before_a_move_that_ends_the_game():
 def test_lengths_and_moves_of_openings_are_uniform_over_their_share(stored):
     """Whether a game starts from the buffer does not depend on the length of its opening."""
     for share in (0.0, 0.4):
-        states, ply = openings(stored[1], 0.5, archive_share=share)
+        states, ply = openings(stored, 0.5, archive_share=share)
         lengths, others = ply[ply < 100], 0.5 * (1 - share)
         assert abs((ply >= 100).mean() - 0.5 * share) < 0.04
         expected = 4000 * np.array([0.5 + others / 9, *[others / 9] * 6])  # Longer ones may end.
@@ -116,8 +126,8 @@ def test_lengths_and_moves_of_openings_are_uniform_over_their_share(stored):
 
 
 @jax.jit
-def move(keys, games, archive, archive_share):
-    settings = {"opening_share": 1.0, "archive_share": archive_share, "temperature": 0.7}
+def move(keys, games, archive):
+    settings = {"opening_share": 1.0, "archive_share": 0.0, "temperature": 0.7}
     parts = make_parts(GAME, unroll_length=1, temperature_plies=3, **settings)
     games, moves = self_play(parts, PARAMS, keys, games, archive)
     return games, jax.tree.map(lambda leaf: leaf[0], moves)
@@ -125,23 +135,20 @@ def move(keys, games, archive, archive_share):
 
 @pytest.fixture(scope="module")
 def single_moves(stored):
-    """Twelve moves in 256 games, `[(games before, moves, games after)]`, and one with the buffer.
-
-    Games restart with random openings, except for those after the last move.
-    """
-    before, found = start({"opening_share": 1.0, "archive_share": 0.0}, stored[0]), []
-    before = jax.tree.map(lambda leaf: leaf[:256], before)
-    for t in range(12):
-        after, moves = move(keys(256, seed=t + 1), before, stored[1], float(t == 11))
+    """Eleven moves in 256 games that restart with openings, `[(games, moves, games after)]`."""
+    before, found = start({"opening_share": 1.0, "archive_share": 0.0}, stored), []
+    before = take(before, np.arange(256))
+    for t in range(11):
+        after, moves = move(keys(256, seed=t + 1), before, stored)
         found.append(jax.device_get((before, moves, after)))
         before = after
-    return found[:-1], found[-1]
+    return found
 
 
 def test_only_finished_games_restart(single_moves, solution):
     """Several restart together, in chunks that they do not fill, with openings of every length."""
     counts, lengths = set(), set()
-    for before, moves, after in single_moves[0]:
+    for before, moves, after in single_moves:
         goes_on = moves.discount != 0
         np.testing.assert_array_equal(after.ply[goes_on], before.ply[goes_on] + 1)
         kept = (before.states.board == after.states.board)[goes_on].sum(axis=1)
@@ -162,14 +169,14 @@ def test_only_finished_games_restart(single_moves, solution):
 
 def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):
     """And the value of its policy is recorded, which is not another value of the root."""
-    for before, moves, _ in single_moves[0]:
+    for before, moves, _ in single_moves:
         expected = np.where(before.ply < 3, np.float32(0.7), 0)
         np.testing.assert_allclose(moves.root_value, expected, atol=1e-5)
 
 
 def test_each_game_is_stored_before_and_after_a_random_move(single_moves):
     same = []
-    for before, moves, after in single_moves[0]:
+    for before, moves, after in single_moves:
         met, wandered = (
             jax.tree.map(lambda leaf, i=i: leaf[:, i], moves.new_starts) for i in (0, 1)
         )
@@ -232,23 +239,6 @@ def test_all_games_restart_in_each_iteration_without_carry_over():
 
 # --- The position buffer -------------------------------------------------------------------
 
-FEW = 512  # Buckets.
-
-
-def take(entries, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], entries)
-
-
-@pytest.fixture(scope="module")
-def several(solution):
-    """Two hundred unfinished positions with their plies, as `Games`, and their buckets."""
-    rows = np.random.default_rng(0).choice(solution.decisions, 200, replace=False)
-    ply = np.searchsorted(solution.layers, rows, side="right") - 1
-    states = take(solution.states, rows)
-    return Games(states, np.int32(ply)), np.asarray(hashing.buckets(states, FEW))
-
-
-add_batch = jax.jit(lambda archive, some: add(archive, some.states, some))
 draw_all = jax.jit(jax.vmap(draw, in_axes=(None, 0)))
 
 
@@ -257,7 +247,7 @@ def draw_from(entries, *batches):
 
     The first row of a batch is repeated to one size, so that one program adds them all.
     """
-    archive = make_archive(take(entries, 0), FEW)
+    archive = make_archive(take(entries, 0), PLACES)
     with guard.sharing():
         for rows in batches:
             archive = add_batch(archive, take(entries, np.r_[[rows[0]] * (600 - len(rows)), rows]))

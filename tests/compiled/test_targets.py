@@ -44,13 +44,11 @@ O_WINS = [(0, -1)] * 5 + [(1, 0)]
 DRAWN = [(0, -1)] * 8 + [(0, 0)]
 CASES = [  # Moves, the root values, and the outcomes.
     (X_WINS, 0.7, [1, -1, 1, -1, 1]),
-    (DRAWN, 0.7, [0] * 9),
     (O_WINS + DRAWN + X_WINS, 0.7, [-1, 1, -1, 1, -1, 1, *[0] * 9, 1, -1, 1, -1, 1]),
     # The same player moves again after the first move, and the last one takes the last stone.
     ([(0, 1), (0, -1), (0, -1), (-1, 0)], 0.7, [-1, -1, 1, -1]),
     # Cut off: the last root value counts, for the player to move there.
     (X_WINS[:4], 0.25, [-0.25, 0.25, -0.25, 0.25]),
-    (X_WINS[:1], -0.5, [-0.5]),
     (X_WINS + O_WINS[:3], 0.25, [1, -1, 1, -1, 1, 0.25, -0.25, 0.25]),
     ([(0, 1), (0, -1), (0, 1)], 0.25, [-0.25, -0.25, 0.25]),
 ]

@@ -179,7 +179,6 @@ def played(monkeypatch):
 
     def draw_openings(*arguments):
         played.openings.append(arguments[2:])
-        return types.SimpleNamespace(states=None)
 
     monkeypatch.setattr(strength, "play_match", play_match)
     monkeypatch.setattr(strength, "draw_openings", draw_openings)

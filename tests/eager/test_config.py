@@ -5,12 +5,12 @@ import typing
 
 import pytest
 
-import dots
 from azjax import games
 from azjax._settings import find_kinds
 from azjax.runs import config as configs
 from azjax.runs import presets
 from azjax.runs.config import Config
+from nim import NIM
 from traced_settings import LEARNER, MLP, OTHERS, SELFPLAY, without_effect
 
 
@@ -29,13 +29,14 @@ def test_smoke_keeps_kinds_and_shrinks_sizes(name):
 
 def test_a_preset_fits_a_game():
     """One encoding replaces that of the preset; symmetries must divide every width."""
+    unary = NIM._replace(encodings=("unary",))
     shared = dataclasses.replace(Config().network, symmetric=True, width=16, head_hidden=8)
     fitted = presets.fit(Config(network=shared), games.make("tic_tac_toe")).network
     assert fitted.symmetric and fitted.encoding == "relative"
     for narrow in ({"width": 12}, {"head_hidden": 12}):
         network = dataclasses.replace(shared, **narrow)
         assert not presets.fit(Config(network=network), games.make("tic_tac_toe")).network.symmetric
-    assert presets.fit(Config(network=shared), dots.make()).network.encoding == "edges"
+    assert presets.fit(Config(network=shared), unary).network.encoding == "unary"
 
 
 NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.

@@ -6,6 +6,7 @@ import numpy as np
 
 import azjax
 from azjax import drawing
+from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES
 from azjax.viz.pictures import draw_state, draw_states
 from nim import NIM
@@ -116,7 +117,10 @@ def test_breakthrough_shows_values_and_labels_where_a_move_leads():
 
 
 def test_a_batch_has_captions_and_labels_by_state():
-    states = np.array([[3, 0], [2, 0], [1, 0]], np.int8)
-    look = {"labels": [["a", "", ""], ["", "b", ""], ["", "", "c"]], "size": 40}
-    picture = draw_states(NIM, states, ["one", "two", "three"], most=2, **look)
-    assert texts(picture) == ["|||", "0: a", "||", "1: b", "one", "two", "and 1 more"]
+    states = init_batch(azjax.make("tic_tac_toe"), 3)
+    look = {"labels": np.array([["a"] + [""] * 8, ["", "b"] + [""] * 7, ["c"] * 9]), "size": 40}
+    picture = draw_states(
+        azjax.make("tic_tac_toe"), states, ["one", "two", "three"], most=2, **look
+    )
+    assert texts(picture) == ["a", "b", "one", "two", "and 1 more"]
+    assert texts(draw_states(NIM, np.array([[3, 0], [2, 0]], np.int8))) == ["|||", "||"]

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-import dots
 import misere_pile
 from azjax import runs
 from azjax.cli import custom, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
+from nim import NIM
 from refusals import assert_refused
 from source import ROOT
 
@@ -58,7 +58,7 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
     )
 
 
-DOTS, PILE = (f"{module.__file__}:make" for module in (dots, misere_pile))
+DOTS, PILE = f"{ROOT}/examples/dots_and_boxes.py:make", f"{misere_pile.__file__}:make"
 DOMINEERING = f"{ROOT}/examples/domineering.py:make"
 
 
@@ -149,6 +149,6 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
     ]
     calls = [(functools.partial(custom.find_game, spec), *said) for spec, *said in rows]
-    load = functools.partial(custom.load_code, "bad.py:other", Network, dots.make())
+    load = functools.partial(custom.load_code, "bad.py:other", Network, NIM)
     assert_refused(*calls, (load, "bad.py:other returns int: return a Network"))
     assert custom.find_game("game.py:make") is custom.find_game("game.py:make")

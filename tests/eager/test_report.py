@@ -80,23 +80,25 @@ def run(tmp_path):
     return tmp_path / "run", Player(make_parts(CONFIG), None, iteration=2)
 
 
-def sentence(run):
-    return report.summarize_run(*run).element.findtext("p")
+def facts(run):
+    rows = report.about(*run[::-1]).element.iter("tr")
+    return {row.findtext("th"): row.findtext("td") for row in rows}
 
 
 def test_a_page_describes_its_run(run):
     lines = [{"iteration": i, "seconds": 1.0, "games": 500} for i in (1, 2, 3)]
     (run[0] / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    count = report.count_parameters(run[1].parts.network)
-    text = sentence(run)
-    for part in (
-        "learned tic-tac-toe",
-        "2 iterations with 1,000 games and 128 moves in total",  # Not those after the checkpoint.
-        f"by Gumbel search with {CONFIG.search.num_simulations} simulations",
-        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
-        "Nothing was proved about this player.",
-    ):
-        assert part in text, part
+    found = facts(run)
+    assert int(found.pop("parameters of the network").replace(",", "")) > 0
+    assert found == {
+        "game": "tic-tac-toe",
+        "iterations": "2",
+        "search": f"Gumbel with {CONFIG.search.num_simulations} simulations",
+        "encoding of its input": "relative",
+        "games of self-play": "1,000",  # Not those after the checkpoint.
+        "proof": "Nothing was proved about this player",
+        "run directory": "run",
+    }
 
 
 def test_pages_give_the_verdict_of_the_run_s_certificate(run):
@@ -110,7 +112,7 @@ def test_pages_give_the_verdict_of_the_run_s_certificate(run):
         ({"iterations": 1}, unproved),
     ]:
         path.write_text(json.dumps(certificate(**changed)))
-        assert sentence(run).endswith(f"encoding. {text}. The run directory is run.")
+        assert facts(run)["proof"] == text
         (section,) = report._certificate(*given)
         assert text in (section.title, unproved)
     for content in (certificate(seed=1), certificate(game="nim"), {"game": "tic_tac_toe"}, []):

@@ -15,9 +15,7 @@ from azjax.search import (
     PUCT,
     UCT,
     Gumbel,
-    MctxMuZero,
     from_mctx,
-    make_resumable,
     make_search,
     mctx_fns,
     network_evaluator,
@@ -63,20 +61,18 @@ def wrong_arguments(game):
 
 def wrong_settings(game):
     for algorithm, name, value in [
-        *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT, MctxMuZero)),
+        *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT)),
         *((PUCT, "engine", "mcts"), (PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
-        *((PUCT, "dirichlet_alpha", 0.0), (PUCT, "first_play_urgency", "win")),
-        *((Gumbel, "max_considered_actions", 0), (UCT, "exploration", -1.0)),
+        *((PUCT, "first_play_urgency", "win"), (Gumbel, "max_considered_actions", 0)),
     ]:
         yield functools.partial(algorithm, **{name: value}), f"search.{name} is {value!r}: use "
 
 
 def wrong_parts(game):
-    """Engines, policies, evaluators, and algorithms that cannot be resumed."""
+    """Engines, policies and evaluators."""
     evaluate, policy = uniform_evaluator(game), mctx.gumbel_muzero_policy
     states, key = init_batch(game, 1), jax.random.key(0)
     network = network_evaluator(game, make_network(MLPConfig(hidden=(4,), head_hidden=4), game))
-    steps = make_resumable(from_mctx(policy), game, evaluate)
     rows = [
         (
             make_search,
@@ -86,7 +82,6 @@ def wrong_parts(game):
         (from_mctx, (3,), "search.policy is 3, which is not of type Callable"),
         (from_mctx, (policy, 0), "search.num_simulations is 0"),
         (from_mctx, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),
-        (jax.eval_shape, (steps.init, None, key, states, 32), "mctx runs its own loop, which"),
         (make_search(PUCT(), game, network), (None, key, states), "params is None, and the eval"),
     ]
     yield from ((functools.partial(call, *given), fragment) for call, given, fragment in rows)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import azjax
-import dots
 from azjax import training
 from azjax.games import solver
 from azjax.games.check import check_game
@@ -128,16 +127,12 @@ def test_an_example_runs(name, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_games_satisfy_the_contract_and_play_as_those_of_the_tests():
-    """Every position of every game of dots and boxes, as one traversal of both games."""
+def test_games_satisfy_the_contract():
     check_game(names("domineering")["make"](), num_games=4)
-    ours, other = names("dots_and_boxes")["make"](), dots.make()
+    ours = names("dots_and_boxes")["make"]()
     check_game(ours, num_games=4)
-    found, expected = solver.solve(ours), solver.solve(other)
-    assert found.num_states == expected.num_states == ours.most_positions
-    np.testing.assert_array_equal(found.values, expected.values)
-    for left, right in zip(*map(jax.tree.leaves, (found.states, expected.states)), strict=True):
-        np.testing.assert_array_equal(left, right)
+    found = solver.solve(ours)
+    assert found.num_states == ours.most_positions
     state = jax.device_get(ours.step(ours.init(), 3)[0])
     picture = ours.display.draw(state, values=np.linspace(0, 1, 12), last=3)
     lines = picture.element.findall("line")

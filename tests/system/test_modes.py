@@ -20,7 +20,7 @@ from azjax.players import arena
 from azjax.proof.verify import verify
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
-from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from experiments.quantize import quantize
@@ -85,7 +85,7 @@ def use_networks(player, folder):
 
 def use_search(player, folder):
     states, key, evaluate = init_batch(GAME, 2), jax.random.key(0), rollout_evaluator(GAME)
-    for algorithm in [*ALGORITHMS.values(), MctxMuZero, MctxGumbel]:
+    for algorithm in ALGORITHMS.values():
         search = make_search(algorithm(num_simulations=3), GAME, evaluate, "mctx")
         trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
 
@@ -98,7 +98,7 @@ def use_players(player, folder):
         players.network_agent(GAME, evaluate, None),
         players.search_agent(GAME, PUCT(num_simulations=2), evaluate),
         players.minimax_agent(GAME, 2),
-        players.alpha_beta_agent(GAME, 2),
+        players.minimax_agent(GAME, 2, prune=True),
         azjax.load("tic_tac_toe").agent,
     ]
     states, key = init_batch(GAME, 2), jax.random.key(0)

@@ -18,7 +18,6 @@ from azjax import runs, training
 from azjax.cli import train, verify
 from azjax.networks import MLPConfig
 from azjax.proof import certificate
-from azjax.proof.verify import verify as verify_policy
 from azjax.runs import presets
 from azjax.runs.checkpoint import read_summary
 from azjax.runs.config import Config, make_parts
@@ -34,7 +33,7 @@ from trainings import assert_equal
 TINY = presets.smoke(presets.get("mlp"))
 
 
-def test_a_few_iterations_improve_the_player(solution):
+def test_a_few_iterations_improve_the_player(tmp_path):
     config = Config(
         network=MLPConfig(hidden=(64,), head_hidden=32),
         search=Gumbel(num_simulations=16),
@@ -42,26 +41,11 @@ def test_a_few_iterations_improve_the_player(solution):
         replay=ReplayConfig(capacity=8192, shards=1),
         learner=LearnerConfig(batch_size=256, steps=32, learning_rate=5e-3, warmup_steps=0),
     )
-    mesh, parts = training.make_mesh(jax.devices()[:1]), make_parts(config)
-
-    @jax.jit
-    def judge(state):
-        folded = parts.network.fold(state.learner.average)
-        return verify_policy(solution, lambda states: parts.evaluate(folded, None, states))
-
-    state = training.make_state(parts, jax.random.key(0), mesh)
-    iterate = training.make_iteration(parts, mesh)
-    untrained, losses = judge(state), []
-    for _ in range(8):
-        state, metrics = iterate(state)
-        losses.append(metrics.losses)
-        assert metrics.games > 0 and metrics.moves == 128 * 8
-    trained = judge(state)
-    assert all(np.isfinite(leaf) for leaf in jax.tree.leaves(losses))
-    assert losses[-1]["policy_kl"] < losses[0]["policy_kl"] / 2
-    assert trained.blunders < untrained.blunders / 2
-    assert trained.value_error < untrained.value_error
-    assert (trained.losing_lines < untrained.losing_lines / 2).all()
+    settings = {"max_iterations": 8, "until": "never", "report": False, "display": False}
+    first, *_, last = azjax.train(config, tmp_path / "run", **settings, examine_every=1).metrics
+    for name in ("policy_kl", "blunders", "losing_lines_first", "losing_lines_second"):
+        assert last[name] < first[name] / 2, name
+    assert last["value_error"] < first["value_error"]
 
 
 def test_trainings_in_one_program_equal_separate_ones():

@@ -1,4 +1,4 @@
-import { openGame } from "./games.js";
+import { openGame, optimalMoves } from "./games.js";
 import { openNetworks } from "./network.js";
 import { advanceInSlices, Search } from "./search.js";
 
@@ -14,12 +14,12 @@ export const EVALUATORS = {
 };
 
 /** Returns the value under perfect play; the logits are 0 for moves that keep it, -10 for others. */
-function exactEvaluator({ table, numActions }) {
+function exactEvaluator(game) {
   return (position) => {
-    const row = table.find(position);
-    const optimal = table.optimal(row);
-    const logits = Array.from({ length: numActions }, (_, action) => (optimal.includes(action) ? 0 : -10));
-    return { logits, value: table.truth(row) };
+    if (position.over) return { logits: null, value: 0 };
+    const optimal = optimalMoves(game, position);
+    const logits = Array.from({ length: game.numActions }, (_, action) => (optimal.includes(action) ? 0 : -10));
+    return { logits, value: game.table.get(position.text).value };
   };
 }
 
@@ -33,7 +33,7 @@ function rollout(game, start, random) {
     const action = legal[Math.floor(random() * legal.length)];
     const next = game.step(position, action);
     value += weight * game.reward(next);
-    weight *= game.player(next) === game.player(position) ? 1 : -1;
+    weight = -weight;
     position = next;
     moves.push(action);
   }
@@ -53,7 +53,7 @@ export class Bench {
     this.iterations = this.#networks.map(({ iteration }) => iteration);
     this.exact = this.game.table && exactEvaluator(this.game);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
-    this.positions = [this.game.read(data.start)];
+    this.positions = [data.start ? this.game.read(data.start) : this.game.init()];
     this.search = this.#newSearch({ num_simulations: 1 }); // Until the requested one is done.
     this.search.advance();
     this.#search();

@@ -1,13 +1,64 @@
-// Boards of stones, of squares or hexagons. The shapes of a board are a record: its `width`, `height`
+// Pictures of positions: boards of stones, of squares or hexagons. The shapes of a board are a record: its `width`, `height`
 // and `margin`; `corner(cell)`, the upper left corner of a square in the cell; and the elements
 // `paper()`, `fill(cell, attributes)`, `lines()`, `last(cell)` and `button(cell)`, and the place of
 // a `dot(cell)`.
 
-import { boardText, CELL, cellName, stoneName } from "./cells.js";
-import { svg } from "./dom.js";
+import { fixed, h, signed, svg } from "./dom.js";
+import { boardText, cellName } from "./games.js";
 
+const CELL = 30; // The width of a cell in drawing units; a board of any size has the same coordinates.
 const HIGH = (2 * CELL) / Math.sqrt(3); // Of a hexagon.
 const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
+
+/**
+ * Draws a position, with what belongs to its moves.
+ *
+ * Options, all by action: `heat` (0..1), `labels` (text), `marks` (a list of actions with a dot).
+ * Also `size`, the width in pixels; `last`, `{position, action}` of the move that led here;
+ * `onMove(action)`, which makes the cells buttons; `label`, a description; `dots`, a list of cells
+ * with a dot.
+ */
+export function picture(game, { board: cells, line }, { heat, labels, marks, dots, last, onMove, ...rest } = {}) {
+  const spread = (byAction, blank) => {
+    const byCell = cells.map(() => blank);
+    byAction.forEach((x, action) => {
+      const cell = game.cell(cells, action);
+      if (cell >= 0) byCell[cell] = x;
+    });
+    return byCell;
+  };
+  return board(cells, {
+    ...{ ...rest, ...lookOf(game), line, last: lastCell(game, last) },
+    heat: heat && spread(heat, 0),
+    labels: labels && spread(labels, ""),
+    marks: marks ? spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false) : dots && cells.map((_, cell) => dots.includes(cell)),
+    ...(onMove && { onCell: (cell) => onMove(game.action(cell, cells)) }),
+  });
+}
+
+/** Draws a position as a group inside a larger picture, with its corner at (x, y), `size` wide. */
+export function pictureGroup(game, position, { x, y, size, last }) {
+  const look = { ...lookOf(game), last: lastCell(game, last), line: position.line };
+  const shapes = shapesOf(look);
+  const scale = size / shapes.width;
+  const bold = scale * CELL < SMALL;
+  const transform = `translate(${x} ${y}) scale(${scale})`;
+  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, partsOf(position.board, shapes, { ...look, bold }));
+}
+
+/** The width of a picture, relative to its height. */
+export function aspect(game) {
+  const { width, height } = shapesOf(lookOf(game));
+  return width / height;
+}
+
+function lookOf({ rows, columns, hasDiscs, isHexagonal }) {
+  return { shape: [rows, columns], discs: hasDiscs, isHexagonal };
+}
+
+function lastCell(game, last) {
+  return last ? game.cell(last.position.board, last.action) : null;
+}
 
 /**
  * Draws a board.
@@ -17,7 +68,7 @@ const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
  * through), `discs` (whether the stones are discs), `marks` (per cell, whether to draw a dot in its
  * corner), `onCell(cell)` (makes cells buttons), `label`.
  */
-export function board(cells, options = {}) {
+function board(cells, options = {}) {
   const { size = 120, shape = [3, 3], onCell } = options;
   const shapes = shapesOf(options);
   const [width, height] = [shapes.width, shapes.height].map((length) => length + 2 * shapes.margin);
@@ -29,26 +80,9 @@ export function board(cells, options = {}) {
     role: onCell ? "group" : "img",
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
     "data-board": text,
-    "data-lm-suppress-shortcuts": Boolean(onCell) && "true", // JupyterLab would take the keys.
   };
   const transform = `translate(${shapes.margin} ${shapes.margin})`;
   return svg("svg", attributes, svg("g", { transform }, partsOf(cells, shapes, options)));
-}
-
-/** Draws a board as a group inside a larger picture, with its corner at (x, y), `size` wide. */
-export function boardGroup(cells, options = {}) {
-  const { x = 0, y = 0, size = 44 } = options;
-  const shapes = shapesOf(options);
-  const scale = size / shapes.width;
-  const bold = scale * CELL < SMALL;
-  const transform = `translate(${x} ${y}) scale(${scale})`;
-  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, partsOf(cells, shapes, { ...options, bold }));
-}
-
-/** The width of a board, relative to its height. */
-export function boardAspect(options) {
-  const { width, height } = shapesOf(options);
-  return width / height;
 }
 
 function shapesOf({ shape = [3, 3], isHexagonal }) {
@@ -168,7 +202,7 @@ function cellButton([tag, place], cell, columns, stone, onCell) {
     class: "az-cell",
     role: "button",
     tabindex: 0,
-    "aria-label": `${cellName(cell, columns)}, ${stoneName(stone)}`,
+    "aria-label": `${cellName(cell, columns)}, ${{ 1: "X", "-1": "O" }[stone] ?? "empty"}`,
     "data-cell": cell,
     "data-board-row": Math.floor(cell / columns),
     "data-focus": `cell ${cell}`,
@@ -191,4 +225,19 @@ function neighborCell(button, step) {
   const columns = buttons.filter((other) => other.dataset.boardRow === button.dataset.boardRow).length;
   const offset = step === "up" ? -columns : step === "down" ? columns : step;
   return buttons[buttons.indexOf(button) + offset];
+}
+
+/** A bar from −1 to +1 with its number: a value for the player to move. */
+export function valueBar(value, caption) {
+  const from = 50 + 50 * Math.min(value, 0);
+  const style = { "--az-from": `${from}%`, "--az-length": `${50 * Math.abs(value)}%` };
+  const fill = value < 0 ? "var(--az-bad)" : "var(--az-heat)";
+  const label = `${caption}: ${fixed(value, 2)}, from \u22121, lost, to +1, won`;
+  return h(
+    "div.az-value",
+    { "data-value": value },
+    h("p", `${caption}: `, h("strong", signed(value))),
+    h("div.az-bar", { role: "img", "aria-label": label }, h("i", { style: { ...style, "--az-fill": fill } })),
+    h("div.az-scale", { "aria-hidden": "true" }, h("span", "\u22121"), h("span", "0"), h("span", "+1")),
+  );
 }

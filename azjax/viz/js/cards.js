@@ -1,8 +1,8 @@
 // The parts of the tree: cards of nodes, folds of several nodes, ghosts of untried moves.
 
+import { aspect, pictureGroup } from "./board.js";
 import { fixed, h, signed, svg } from "./dom.js";
 import { LABEL } from "./layout.js";
-import { aspect, pictureGroup } from "./picture.js";
 import { moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
 
 /** The places of a card's board and numbers, by the form of the card. */
@@ -14,9 +14,6 @@ const CARDS = {
   compact({ height }, wide) {
     const size = (height - 6) * wide;
     return { board: { x: 5, y: 3, size }, text: { x: 11 + size }, lines: [height / 2 - 2.5, height / 2 + 10] };
-  },
-  plain({ width }) {
-    return { text: { x: width / 2, "text-anchor": "middle" }, lines: [14, 27] };
   },
 };
 
@@ -72,7 +69,7 @@ export function writeFold(item, count) {
 
 function makeCard(search, { id, form, width, height }) {
   const node = search.nodes[id];
-  const { board, text, lines } = CARDS[form]({ width, height }, aspect(search.game, node.position));
+  const { board, text, lines } = CARDS[form]({ width, height }, aspect(search.game));
   const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
   const item = { visits: line(0, "az-n"), value: line(1, "az-q"), title: svg("title") };
   const last = node.parent === null ? null : { position: search.nodes[node.parent].position, action: node.action };
@@ -93,7 +90,7 @@ function makeCard(search, { id, form, width, height }) {
     item.title,
     svg("rect", { width, height, rx, class: "az-node-box" }),
     node.over ? svg("rect", { ...inner, class: "az-node-inner" }) : null,
-    board ? pictureGroup(search.game, node.position, { ...board, last }) : null,
+    pictureGroup(search.game, node.position, { ...board, last }),
     item.visits,
     item.value,
     item.label,

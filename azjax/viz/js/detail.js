@@ -1,6 +1,6 @@
+import { aspect, picture } from "./board.js";
 import { fixed, h, replace, signed } from "./dom.js";
 import { columns, formula, scoreText } from "./formula.js";
-import { aspect, picture } from "./picture.js";
 import { highest, moveLabel, moveName, outcomeWords, playedMove, playerName } from "./words.js";
 
 const BOARD = 104; // Pixels of a board's height.
@@ -140,10 +140,10 @@ function detailBoard(search, id, stats) {
     heat[move] = total ? stats.N[i] / total : priors[i];
     labels[move] = game.moveLabel(position, move);
   });
-  const size = BOARD * (aspect(game, position) ?? 1);
+  const size = BOARD * aspect(game);
   const last = parent === null ? null : { position: nodes[parent].position, action };
-  const drawn = picture(game, position, game.hasCells ? { size, heat, labels, last } : { size });
-  const shading = over || !game.hasCells ? null : h("figcaption", total ? "shaded by visits" : "shaded by P");
+  const drawn = picture(game, position, { size, heat, labels, last });
+  const shading = over ? null : h("figcaption", total ? "shaded by visits" : "shaded by P");
   const units = (drawn.viewBox?.baseVal.width ?? size) / size; // Of the drawing, per pixel.
   return h("figure.az-figure", { style: { "--az-letters": `${10.5 * units}px` } }, drawn, shading);
 }

@@ -35,7 +35,7 @@ export function replace(parent, ...children) {
   if (key) parent.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
-/** The focused element in the document or shadow tree of `element`. */
+/** The focused element in the document of `element`. */
 export function focusedIn(element) {
   return element.getRootNode().activeElement ?? null;
 }

@@ -72,7 +72,6 @@ class Explorer {
     const side = h("div.az-detail", this.detail.element);
     const grid = h("div.az-stage-grid", tree, side);
     this.root.tabIndex = -1; // Keys work after a click anywhere inside.
-    this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab would take the keys.
     replace(
       this.root,
       h(
@@ -253,19 +252,12 @@ class Explorer {
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Enter" && event.target.matches("[type=number]")) return this.#enter(event);
     if (isTyping(event)) return;
     const action = this.#action(event.key);
     if (!action) return;
     event.preventDefault();
     event.stopPropagation();
     action();
-  }
-
-  /** Applies a number; in JupyterLab the browser does not. */
-  #enter(event) {
-    event.preventDefault();
-    event.target.blur(); // This fires the change event.
   }
 
   #action(key) {

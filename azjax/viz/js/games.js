@@ -1,80 +1,60 @@
-import { boardText, cellName, playerToMove, readCells } from "./cells.js";
-import { openTable, spellMove } from "./table.js";
+import { numbers } from "./dom.js";
 
-// Games as records of pure functions. In games of stones a position is `{board, player, over, line,
-// text}`: the cells row by row (1 = player 0, X; -1 = player 1, O; 0 = empty), the player to move,
-// whether the game is over, the cells of the line that won it or null, and the cells in ".XO". In
-// games from a table a position is `{row, player, over, reward, text}`.
+// Games as records of pure functions. A position is `{board, player, over, line, text}`: the cells row
+// by row (1 = player 0, X; -1 = player 1, O; 0 = empty), the player to move, whether the game is over,
+// the cells of the line that won it or null, and the cells in ".XO".
 
 const WORDS = ["one", "two", "three", "four", "five", "six"];
 
 const gamesOf = new WeakMap();
 
 /**
- * Returns the game of a component's data, with `table`, a `PositionTable` or null.
+ * Returns the game of a component's data: that of `gameNamed`, and in small games a `table` of the
+ * positions in which the game is not over, by their texts.
  *
- * Every game has `name`, `title`, `numActions`, `init()`, `legal(position)`, `step(position,
- * action)`, `reward(position)` of the player who moved there, `player(position)`,
- * `over(position)`, `winner(position)` (0, 1 or null), `ending(position)` in words,
- * `text(position)`, `read(text)` (a position or null), the names of a move, `moveName(position,
- * action)` and the short `moveLabel(position, action)`, and a sentence on these names, `naming`.
- *
- * Games of stones also have the fields of `gameNamed`; `hasCells` is true for them.
+ * An entry of the table is `{row, first, value, optimal}`: the number of the position, the number of
+ * legal moves of all positions before it, its value under perfect play for the player to move, and
+ * for each legal move whether it keeps the value.
  */
-export function openGame(data) {
-  const table = openTable(data);
-  if (!table) return withTable(gameNamed(data.game), null);
-  if (!gamesOf.has(table)) {
-    gamesOf.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
-  }
-  return gamesOf.get(table);
+export function openGame({ game: name, positions }) {
+  if (!positions) return gameNamed(name);
+  if (!gamesOf.has(positions)) gamesOf.set(positions, withTable(gameNamed(name), positions));
+  return gamesOf.get(positions);
 }
 
-/** Adds a table to the rules of a game, and reads only positions that are in it. */
-function withTable(game, table) {
+/** Adds a table to a game, and reads only positions that are in it. */
+function withTable(game, { boards, values, counts, optimal }) {
+  const [every, keeps, size] = [numbers(values, Int8Array), numbers(optimal, Uint8Array), game.rows * game.columns];
+  const table = new Map();
+  let first = 0;
+  numbers(counts, Uint16Array).forEach((count, row) => {
+    const entry = { row, first, value: every[row], optimal: keeps.subarray(first, first + count) };
+    table.set(boards.slice(row * size, (row + 1) * size), entry);
+    first += count;
+  });
   const read = (text) => {
     const position = game.read(text);
-    return position && (!table || table.find(position) >= 0) ? position : null;
+    return position && (position.over || table.has(text)) ? position : null;
   };
   return { ...game, table, read };
 }
 
-/** A game whose moves are looked up. */
-function tableGame({ game: name, title, num_actions: numActions }, table) {
-  const at = (row, reward = 0) => ({
-    ...{ row, reward, player: table.player(row), over: table.over(row), text: table.text(row) },
-  });
-  const winner = (position) => {
-    const value = position.over ? table.truth(position.row) : 0;
-    return value === 0 ? null : value > 0 ? position.player : 1 - position.player;
-  };
-  const moveLabel = ({ row }, action) => table.moveName(row, action);
-  const moveName = (position, action) => spellMove(moveLabel(position, action));
-  const isNumbered = table.legal(0).every((action) => /^\d+$/.test(table.moveName(0, action)));
-  const naming = isNumbered ? "Each move is shown as its number in the code of the game." : "";
-  return {
-    ...{ name, title, numActions, table, winner, moveName, moveLabel, naming, hasCells: false },
-    init: () => at(0),
-    read: (text) => (/^\d+$/.test(text) && Number(text) < table.size ? at(Number(text)) : null),
-    legal: ({ row }) => table.legal(row),
-    step: ({ row }, action) => {
-      const next = table.step(row, action);
-      return at(next.row, next.reward);
-    },
-    reward: (position) => position.reward,
-    player: (position) => position.player,
-    over: (position) => position.over,
-    ending: (position) => (winner(position) === null ? "the game is drawn" : `${"XO"[winner(position)]} has won`),
-    text: (position) => position.text,
-  };
+/** The moves in a position of a game with a table that keep the value. */
+export function optimalMoves(game, position) {
+  const { optimal } = game.table.get(position.text);
+  return game.legal(position).filter((_, i) => optimal[i]);
 }
 
 /**
- * Returns the rules of a game of stones by its name in Python, of any size, or null.
+ * Returns the rules of a game by its name in Python, of any size, or null.
  *
- * `rows` and `columns` are numbers; `lines` are those that win; `at(board)` is the position with
- * some cells; `cell(board, action)` is where an action's stone goes, `action(cell)` the action of a
- * click on a cell.
+ * Every game has `name`, `title`, `numActions`, `rows`, `columns`, `init()`, `legal(position)`,
+ * `step(position, action)`, `reward(position)` of the player who moved there, `player(position)`,
+ * `over(position)`, `winner(position)` (0, 1 or null), `ending(position)` in words, `text(position)`,
+ * `read(text)` (a position or null), `at(board)`, the position with these cells, `cell(board, action)`,
+ * where an action's stone goes, `action(cell)`, the action of a click on a cell, the names of a move,
+ * `moveName(position, action)` and the short `moveLabel(position, action)`, and a sentence on these
+ * names, `naming`.
  */
 export function gameNamed(name) {
   if (!made.has(name)) made.set(name, make(name));
@@ -143,7 +123,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
   const inWords = `${WORDS[inRow - 1] ?? inRow} in a row`;
   return {
-    ...{ ...fields, hasCells: true, rows, columns, maxPlies: rows * columns, lines, cell, at, winner, inWords },
+    ...{ ...fields, rows, columns, maxPlies: rows * columns, lines, cell, at, winner, inWords },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
     step: ({ board, player }, i) => {
@@ -211,7 +191,7 @@ function hexGame(title, n, name) {
     return { board, winner, player: playerToMove(board), over: winner !== null, line: null, text: boardText(board) };
   };
   return {
-    ...{ name, title, at, hasCells: true, isHexagonal: true, rows: n, columns: n, numActions: n * n, maxPlies: n * n },
+    ...{ name, title, at, isHexagonal: true, rows: n, columns: n, numActions: n * n, maxPlies: n * n },
     moveName: label,
     moveLabel: label,
     naming: "X connects top and bottom, O left and right. Cells are named by column and row: a1 is the upper left one.",
@@ -254,4 +234,28 @@ function joins(board, n) {
     }
   }
   return false;
+}
+
+// Cells.
+
+/** The name of a cell; a1 is the upper left one, as in Python. */
+export function cellName(cell, columns) {
+  return `${"abcdefghijklmnopqrstuvwxyz"[cell % columns]}${Math.floor(cell / columns) + 1}`;
+}
+
+/** Writes cells as characters of ".XO". */
+export function boardText(cells) {
+  return cells.map((stone) => (stone === 1 ? "X" : stone === -1 ? "O" : ".")).join("");
+}
+
+/** Reads `count` cells written as ".XO"; null if the text is malformed. */
+export function readCells(text, count) {
+  if (text?.length !== count || !/^[.XO]+$/.test(text)) return null;
+  return Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
+}
+
+/** The player to move on a board, 0 (X) or 1 (O), from the counts. */
+export function playerToMove(cells) {
+  const sum = cells.reduce((total, stone) => total + stone, 0);
+  return sum > 0 ? 1 : 0;
 }

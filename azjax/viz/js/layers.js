@@ -84,7 +84,7 @@ export class Mlp {
 }
 
 /** A dense layer, `bias + x W`. Float32 sums are rounded once for each input; integers are exact. */
-export function dense({ kernel, bias }, x) {
+function dense({ kernel, bias }, x) {
   return addProducts(bias.slice(), kernel, 0, x, 0, x.length);
 }
 
@@ -129,4 +129,133 @@ function tapsOf(rows, columns) {
     }
     return taps;
   });
+}
+
+// The quantized networks of `azjax/networks/quantized.py`. All sums are integers below 2 ** 24,
+// so logits and values equal those of Python bit for bit.
+
+const LARGEST = 127; // The largest activation.
+const VALUES = 511; // The table of values has an entry for each integer from -VALUES to VALUES.
+const FIRST = "Dense_0"; // The layer that reads the planes.
+const TRUNK = "Dense_";
+const TYPES = { i1: Int8Array, u1: Uint8Array, i4: Int32Array, f4: Float32Array };
+
+/** A network whose weights are integers. */
+export class Quantized {
+  /**
+   * `layers` has the arrays of each layer as in Python, those of copy 0, with their `shape`. `group`
+   * has the permutations of cells, copies and actions.
+   */
+  constructor({ layers, group, encoding }, game) {
+    Object.assign(this, { game, group, encoding });
+    this.ranks = 2 ** Math.ceil(Math.log2(group.actions[0].length)); // At least one for each action.
+    this.trunk = Object.keys(layers)
+      .filter((name) => name.startsWith(TRUNK))
+      .sort((a, b) => a.slice(TRUNK.length) - b.slice(TRUNK.length));
+    this.layers = Object.fromEntries(Object.entries(layers).map(([name, layer]) => [name, allCopies(name, layer, group)]));
+  }
+
+  /** Returns `{logits, value}` of a position. */
+  infer(position) {
+    const planes = observe(this.game, position, this.encoding);
+    const x = this.trunk.reduce((input, name) => this.#hidden(name, input), planes);
+    const { scale } = this.layers.policy;
+    const ranks = this.#rank(planes);
+    const totals = this.#scaled("policy", this.#hidden("policy_hidden", x));
+    const logits = Float32Array.from(totals, (total, action) => f32(total * this.ranks - ranks[action]) * scale);
+    const [sum] = this.#scaled("value", this.#hidden("value_hidden", x));
+    const index = Math.max(-VALUES, Math.min(VALUES, sum)) + VALUES;
+    return { logits, value: this.layers.value.table[index] };
+  }
+
+  #hidden(name, x) {
+    return this.#scaled(name, x).map((total) => Math.max(0, Math.min(LARGEST, total)));
+  }
+
+  /** The outputs of a layer, divided by powers of two and rounded down. */
+  #scaled(name, x) {
+    const { shifts } = this.layers[name];
+    return dense(this.layers[name], x).map((total, i) => total >> shifts[i]);
+  }
+
+  /** The lowest number of each action in the canonical orientation of the board. */
+  #rank(planes) {
+    const { cells, actions } = this.group;
+    const { leads } = orient(cells, planes);
+    return actions[0].map((_, action) => Math.min(...leads.map((symmetry) => actions[symmetry][action])));
+  }
+}
+
+/** The layer of all copies, from that of copy 0. */
+function allCopies(name, { kernel, bias, shift, scale, table }, { cells, copies, actions }) {
+  const isOutput = name === "policy" || name === "value";
+  const weights =
+    name === "policy" ? reorderColumns(kernel, actions)
+    : name === "value" ? repeat(kernel, copies.length)
+    : permuteRows(kernel, name === FIRST ? cells : copies);
+  const biases = isOutput ? bias : repeat(bias, copies.length);
+  const shifts = isOutput ? Array(bias.length).fill(shift[0]) : repeat(shift, copies.length);
+  return { kernel: Int8Array.from(weights), bias: Int32Array.from(biases), shifts, scale: scale?.[0], table };
+}
+
+/**
+ * Turns planes into their canonical orientation, the smallest of their symmetric copies; see
+ * `orient` in `azjax/networks/quantized.py`.
+ *
+ * `cells` are the symmetries of the board, and `planes` are 0 or 1, cell by cell. Returns
+ * `{planes, leads}`, where `leads` lists the symmetries that lead to the smallest copy.
+ */
+export function orient(cells, planes) {
+  const channels = planes.length / cells[0].length;
+  let [smallest, leads] = [null, []];
+  cells.forEach((order, symmetry) => {
+    const copy = new Uint8Array(planes.length);
+    order.forEach((cell, i) => copy.set(planes.subarray(cell * channels, (cell + 1) * channels), i * channels));
+    const at = smallest ? copy.findIndex((bit, i) => bit !== smallest[i]) : 0; // The first difference.
+    if (at < 0) leads.push(symmetry);
+    else if (!smallest || copy[at] < smallest[at]) [smallest, leads] = [copy, [symmetry]];
+  });
+  return { planes: smallest, leads };
+}
+
+/** Splits bytes into arrays; `list` has `[layer, name, type, shape]` of each, in order. */
+export function splitArrays(list, bytes) {
+  const layers = {};
+  let from = 0;
+  for (const [layer, name, type, shape] of list) {
+    const size = shape.reduce((product, length) => product * length, TYPES[type].BYTES_PER_ELEMENT);
+    const array = new TYPES[type](bytes.slice(from, from + size));
+    (layers[layer] ??= {})[name] = Object.assign(array, { shape });
+    from += size;
+  }
+  return layers;
+}
+
+/** Permutes weights `[I, O]` by each of several symmetries, side by side: `permute` in Python. */
+function permuteRows(kernel, permutations) {
+  const [rows, columns] = kernel.shape;
+  const width = columns * permutations.length;
+  const channels = rows / permutations[0].length;
+  const wide = new Int8Array(rows * width);
+  permutations.forEach((order, copy) => {
+    order.forEach((to, from) => { // The inverse of the permutation.
+      for (let c = 0; c < channels; c++) {
+        const row = (from * channels + c) * columns;
+        wide.set(kernel.subarray(row, row + columns), (to * channels + c) * width + copy * columns);
+      }
+    });
+  });
+  return wide;
+}
+
+/** Reorders the columns of weights by each of several permutations, one below the other. */
+function reorderColumns(kernel, permutations) {
+  const [rows] = kernel.shape;
+  const row = (i, order) => order.map((column) => kernel[i * order.length + column]);
+  return permutations.flatMap((order) => Array.from({ length: rows }, (_, i) => row(i, order))).flat();
+}
+
+/** An array, `count` times. */
+function repeat(array, count) {
+  return Array.from({ length: count }, () => Array.from(array)).flat();
 }

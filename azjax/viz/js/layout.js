@@ -1,6 +1,5 @@
 // The layout of a search's tree: which nodes are shown, and where.
 
-import { aspect } from "./picture.js";
 import { moveLabel } from "./words.js";
 
 /** Pixels above a card for the label of its edge. */
@@ -9,7 +8,6 @@ export const LABEL = 14;
 const FULL = { form: "full", width: 66, height: 76 };
 const COMPACT = { form: "compact", width: 94, height: 28 };
 const COMPACT_WIDE = { form: "compact", width: 108, height: 36 }; // For boards with many cells.
-const PLAIN = { form: "plain", width: 66, height: 34 }; // For games without pictures.
 
 const FOLD = { width: 40, height: 24 };
 const GHOST = { width: 27, height: 18 };
@@ -34,8 +32,8 @@ const PATIENCE = 40; // Failures in a row after which no more nodes are tried.
  */
 export function layout(search, moment, room, wanted = [], selected = 0) {
   const tree = treeAt(search, moment);
-  const [full, compact] = formsOf(search.game);
-  const rows = makeRows(tree, room.height, full, compact);
+  const compact = search.game.columns <= 3 ? COMPACT : COMPACT_WIDE;
+  const rows = makeRows(tree, room.height, compact);
   const forced = new Set(forcedNodes(search, moment, tree));
   const fill = () => chooseNodes(search, moment, tree, rows, room.width, forced, wanted);
   let shown = fill();
@@ -45,12 +43,6 @@ export function layout(search, moment, room, wanted = [], selected = 0) {
   }
   const least = (tree.depth + 1) * (LABEL + compact.height + GAP) - GAP;
   return { ...place(grow(search, tree, rows, shown), rows), least };
-}
-
-/** The largest and the smallest form of a game's cards. */
-function formsOf(game) {
-  if (!aspect(game, game.init())) return [PLAIN, PLAIN];
-  return [FULL, game.columns <= 3 ? COMPACT : COMPACT_WIDE];
 }
 
 /** The tree after the simulation: each node's children and the size of its subtree. */
@@ -75,11 +67,11 @@ function treeAt(search, moment) {
 }
 
 /** The rows of the tree: full cards from the top, as long as all rows fit. */
-function makeRows(tree, height, full, compact) {
+function makeRows(tree, height, compact) {
   const cards = Array.from({ length: tree.depth + 1 }, () => compact);
   const total = () => cards.reduce((sum, card) => sum + LABEL + card.height + GAP, -GAP);
   for (let i = 0; i < cards.length; i++) {
-    cards[i] = full;
+    cards[i] = FULL;
     if (total() + AIR <= height) continue;
     cards[i] = compact;
     break;

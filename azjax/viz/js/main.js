@@ -1,18 +1,13 @@
-// Entry points: a page opened from disk, and a notebook widget of anywidget.
+// The entry point of pages, and what their components share.
 
-import { h, replace } from "./dom.js";
+import { h } from "./dom.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
 import { explorer } from "./explorer.js";
-import { keepInAddress, Place } from "./place.js";
 
 /** The components of pages by their names; a page may add some. */
 export const COMPONENTS = { explorer, play, proof };
 const THEMES = ["system", "light", "dark"];
-const THEME_CLASSES = {
-  dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
-  light: ["light", "light-theme", "vscode-light", "vscode-high-contrast-light"],
-};
 
 /** Fills the components of a page from the JSON in it. */
 export function mountPage(document) {
@@ -47,30 +42,61 @@ function themeSwitch(target) {
   return h("label.az-theme-label", "theme ", select);
 }
 
-/** Applies the theme of JupyterLab, VS Code or marimo, which a shadow root does not inherit. */
-function followTheme(element) {
-  const { body, documentElement } = element.ownerDocument;
-  const apply = () => {
-    const names = [...body.classList, ...documentElement.classList];
-    const jupyter = { true: "light", false: "dark" }[body.dataset.jpThemeLight];
-    const named = ["dark", "light"].find((theme) => names.some((name) => THEME_CLASSES[theme].includes(name)));
-    const theme = jupyter ?? named;
-    if (theme) element.dataset.theme = theme;
-    else delete element.dataset.theme;
-  };
-  apply();
-  const observer = new MutationObserver(apply);
-  for (const host of [body, documentElement]) observer.observe(host, { attributes: true });
-  return () => observer.disconnect();
+// What a page shows: one position, one iteration and one moment, shared by its components.
+
+const PATTERNS = { board: /^[.XO]+$/, t: /^\d+$/ };
+const SETTING = /^[a-z][\w.]*$|^\d[\d.]*$/; // Of a search; the explorer checks the names.
+const DELAY = 150; // Milliseconds; browsers reject addresses that change more often.
+
+/** Shared values that every component can change and follow. */
+export class Place {
+  #values = {};
+  #followers = [];
+
+  /** A value as text: the `board`, the `iteration`, the time `t` of a search, one of its settings. */
+  get(name) {
+    return this.#values[name];
+  }
+
+  /** Changes some values, and notifies the followers if one of them is new. */
+  set(changes) {
+    const given = Object.entries(changes).map(([name, value]) => [name, value === undefined ? value : String(value)]);
+    const names = given.filter(([name, value]) => this.#values[name] !== value).map(([name]) => name);
+    if (!names.length) return;
+    this.#values = { ...this.#values, ...Object.fromEntries(given) };
+    for (const follower of this.#followers) follower(names);
+  }
+
+  /** Calls `follower(names)` now, and after every change with the names that changed. */
+  follow(follower) {
+    this.#followers.push(follower);
+    follower(Object.keys(this.#values));
+  }
+
+  /** The values as the end of an address: `board=X........&iteration=3`. */
+  text() {
+    return Object.entries(this.#values)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => `${name}=${value}`)
+      .join("&");
+  }
+
+  /** Reads the values of an address, and ignores malformed ones. */
+  read(text) {
+    const known = [...new URLSearchParams(text)].filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value));
+    this.set(Object.fromEntries(known));
+  }
 }
 
-/** Draws a widget; anywidget calls it once for every view. */
-function render({ model, el }) {
-  const root = h("div.az-component");
-  replace(el, root);
-  el.classList.add("azjax");
-  COMPONENTS[model.get("kind")](root, model.get("data"), new Place());
-  return followTheme(el); // anywidget calls the result when the view is removed.
+/** Keeps a place in the address of a window, so that a link restores the view. */
+export function keepInAddress(place, window) {
+  const read = () => place.read(window.location.hash.slice(1));
+  read();
+  window.addEventListener("hashchange", read);
+  let timer = null;
+  const write = () => window.history.replaceState(null, "", `#${place.text()}`);
+  place.follow((names) => {
+    clearTimeout(timer);
+    if (names.length) timer = setTimeout(write, DELAY);
+  });
 }
-
-export default { render };

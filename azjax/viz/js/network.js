@@ -1,7 +1,6 @@
 import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
-import { Mlp, ResNet } from "./layers.js";
-import { Quantized, splitArrays } from "./quantized.js";
+import { Mlp, Quantized, ResNet, splitArrays } from "./layers.js";
 
 const networksOf = new WeakMap();
 
@@ -49,17 +48,14 @@ function layersOf({ layers, arrays, bytes }) {
 }
 
 function lookUp(packed, game) {
-  const { table } = game;
   const logits = numbers(packed.logits, Float32Array);
   const values = numbers(packed.values, Float32Array);
-  const decisions = new Uint32Array(table.size); // Before each row.
-  for (let row = 1; row < table.size; row++) decisions[row] = decisions[row - 1] + Number(!table.over(row - 1));
   return (position) => {
     const answer = { logits: Array(game.numActions).fill(0), value: 0 };
     if (position.over) return answer;
-    const row = table.find(position);
-    for (const action of table.legal(row)) answer.logits[action] = logits[table.edge(row, action)];
-    answer.value = values[decisions[row]];
+    const { row, first } = game.table.get(position.text);
+    game.legal(position).forEach((action, i) => (answer.logits[action] = logits[first + i]));
+    answer.value = values[row];
     return answer;
   };
 }

@@ -1,7 +1,7 @@
+import { picture, valueBar } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
-import { openGame } from "./games.js";
+import { openGame, optimalMoves } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
-import { picture, valueBar } from "./picture.js";
 import { advanceInSlices, Search } from "./search.js";
 import { playerName, sentence } from "./words.js";
 
@@ -38,7 +38,7 @@ export class Match {
     this.status = h("p.az-play-status", { role: "status", "aria-live": "polite" });
     this.insight = h("div.az-play-insight");
     this.tally = h("dl.az-tally", { "aria-label": "games so far" });
-    const naming = parts.game.naming && h("p.az-hint", parts.game.naming);
+    const naming = h("p.az-hint", parts.game.naming);
     const right = h("div", this.status, naming, this.tally, this.insight, this.more);
     replace(root, this.controls, h("div.az-columns", this.board, right));
     this.#begin(this.you);
@@ -171,7 +171,7 @@ export class Match {
   #drawBoard(over) {
     const { game, you, last, position, shown, history } = this;
     const policy = shown.thoughts && !over ? this.#opinion().policy : null;
-    const marks = shown.truth && !over ? game.table.optimal(game.table.find(position)) : null;
+    const marks = shown.truth && !over ? optimalMoves(game, position) : null;
     const listed = this.moves.filter(({ isOverride }) => isOverride);
     const dots = listed.map((move) => game.cell(move.position.board, move.action));
     const drawn = picture(game, position, {
@@ -186,12 +186,11 @@ export class Match {
     });
     drawn.classList.toggle("az-shut", over);
     const legal = !over && position.player === you ? game.legal(position) : [];
-    for (const button of drawn.querySelectorAll(".az-cell, [data-move]")) {
-      const { cell, move } = button.dataset;
-      const action = cell === undefined ? Number(move) : game.action(Number(cell), position.board);
+    for (const button of drawn.querySelectorAll(".az-cell")) {
+      const action = game.action(Number(button.dataset.cell), position.board);
       if (!legal.includes(action)) button.setAttribute("aria-disabled", "true");
       if (marks?.includes(action)) {
-        button.setAttribute("aria-label", `${button.getAttribute("aria-label") ?? button.textContent}, keeps the value`);
+        button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, keeps the value`);
       }
     }
     replace(this.board, drawn);
@@ -257,7 +256,7 @@ export class Match {
       );
     }
     if (truth) {
-      const value = this.game.table.truth(this.game.table.find(this.position));
+      const value = over ? null : this.game.table.get(this.position.text).value;
       parts.push(h("p.az-hint", { "data-truth": value }, perfectWords(value, mover, over)));
     }
     replace(this.insight, parts);

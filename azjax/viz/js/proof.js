@@ -1,7 +1,7 @@
+import { picture } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
 import { openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
-import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
 /** All games against the network: the reader chooses each reply, and sees the games that follow. */
@@ -20,9 +20,9 @@ export class Lines {
   }
 
   below(position) {
-    const row = this.game.table.find(position);
-    if (!this.#known.has(row)) this.#known.set(row, this.#count(position));
-    return this.#known.get(row);
+    const { text } = position;
+    if (!this.#known.has(text)) this.#known.set(text, this.#count(position));
+    return this.#known.get(text);
   }
 
   /** The moves of these games: all of the reader's, and one of the network's. */
@@ -104,15 +104,14 @@ export class Walk {
     const { game } = this;
     const last = this.lastAt(i);
     const name = last ? `back to move ${i}, ${game.moveName(last.position, last.action)}` : "back to the start";
-    const isText = game.table?.pictures?.isText;
-    const drawn = isText ? (last ? game.moveLabel(last.position, last.action) : "start") : picture(game, this.path[i].position, { size: 50, last });
+    const drawn = picture(game, this.path[i].position, { size: 50, last });
     const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
     return h("li", pushButton(drawn, `line-${i}`, () => this.#back(i + 1), attributes));
   }
 
   /** The board; a click chooses a reply. */
   board(options) {
-    const onMove = this.here.over || !this.game.hasCells ? null : (action) => this.reply(action);
+    const onMove = this.here.over ? null : (action) => this.reply(action);
     return picture(this.game, this.here, { last: this.lastAt(), label: "choose a reply", ...options, ...(onMove && { onMove }) });
   }
 

@@ -177,10 +177,9 @@ export class Search {
     const { game, nodes } = this;
     const [over, player, actions] = [game.over(position), game.player(position), game.legal(position)];
     const { logits, value, moves } = this.#evaluate(position, this.#random);
-    const parent = nodes[about.parent];
     const node = {
       ...{ id: nodes.length, ...about, position, player, over, actions, numActions: game.numActions },
-      discount: over ? 0 : parent?.player === player ? 1 : -1,
+      discount: over ? 0 : -1, // Turns alternate in all games of pages.
       value: over ? 0 : value,
       moves: over ? null : moves, // Of a rollout.
       logits: actions.map((action) => logits?.[action] ?? 0),

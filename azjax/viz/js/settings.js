@@ -1,5 +1,5 @@
+import { picture } from "./board.js";
 import { h, pushButton } from "./dom.js";
-import { picture } from "./picture.js";
 import { EVALUATOR_NAMES, outcomeWords, playerName } from "./words.js";
 
 /** The most simulations of a search; larger trees cannot be drawn. */
@@ -79,7 +79,7 @@ export function startEditor({ game, position, canUndo, onMove, onUndo, onReset }
   const look = { size: game.columns > 3 ? 316 : 132, labels, onMove, label: "starting position" };
   const button = (text, name, on, click) =>
     pushButton(text, name, click, { class: "az-button az-small", disabled: !on });
-  const turn = `${playerName(player)} to move. Click a ${game.hasCells ? "cell" : "move"} to play it.`;
+  const turn = `${playerName(player)} to move. Click a cell to play it.`;
   const note = over ? `${outcomeWords(game, position)}: there is nothing to search. Undo the move.` : turn;
   const attributes = { class: over ? "az-reason" : "az-hint", role: "status", "data-start-note": true };
   return [
