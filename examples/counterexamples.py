@@ -20,8 +20,8 @@ from azjax.exact import exhaustive
 from azjax.exact.moves import replay
 from azjax.games import solver
 from azjax.games.base import choose
+from azjax.games.rows import in_batches
 from azjax.proof.certificate import network_policy
-from azjax.proof.labelled import in_slices
 from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -74,8 +74,8 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         scores, values, _ = ask(solution.decision_states)
         if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
-        ask_slices = in_slices(ask, size=512)  # The number of positions varies by ply.
-        begun = begin(lambda states, ask=ask_slices: ask(states)[2], rng)
+        # The number of positions varies by ply.
+        begun = begin(lambda states, ask=ask: in_batches(ask, (states,), 512)[2], rng)
         if begun is not None:
             put = jax.tree.map(lambda old, new: old.at[:half].set(new), state.games, begun)
             state = state.replace(games=put)

@@ -82,7 +82,6 @@ def make_act(one: Pair, policy: Callable) -> Callable:
 def small_batches():
     with guard.sharing(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "_BATCH", 64)
-        patch.setattr(moves, "_REPLAYED", 64)
         yield
 
 

@@ -15,7 +15,7 @@ PROGRAMS = {
     "arena": "run matches and tournaments between players of any kind",
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
-    "export": "write a trained player to a file for JAX or ONNX, which runs without azjax",
+    "export": "write a trained player to a file for JAX, which runs without azjax",
     "doctor": "find what keeps a training run from learning",
     "compare": "compare settings by exact error, over many seeds",
 }

@@ -8,22 +8,20 @@ from azjax._settings import MOST_SIMULATIONS, Positive, Range
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.games.base import describe, state_shapes
-from azjax.networks.base import observed_planes
 from azjax.runs.export import check_export, export, name_leaves
-from azjax.runs.player import Player
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a player to a file that runs without azjax: StableHLO for JAX, or ONNX."""
+    """Writes a player to a file that runs with JAX and without azjax."""
 
     player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
-    """The file to write. Its name ends in .stablehlo, for JAX, or in .onnx, for ONNX runtimes."""
+    """The file to write. Its name ends in .stablehlo."""
     simulations: Annotated[int, Range(0, MOST_SIMULATIONS)] | None = None
     """Export the moves of a search with this many simulations; 0: the moves of the network alone.
-    Default: the network's logits and value. ONNX files contain only the network."""
+    Default: the network's logits and value."""
     batch_size: Positive | None = None
     """The number of positions per call. Default: any number."""
     typed: custom.Option = custom.NOTHING
@@ -36,16 +34,9 @@ def write(options: Options) -> int:
     with console.busy(f"writing {options.out}…"):
         path = export(player, options.out, options.simulations, options.batch_size)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
-    print(f"input: {_describe_input(player, path.suffix, options.batch_size or 'b')}")
+    states = name_leaves(state_shapes(player.game))
+    print(f"input: {describe(states, options.batch_size or 'b')}")
     return 0
-
-
-def _describe_input(player: Player, suffix: str, batch: int | str) -> str:
-    """Formats the names, types and shapes of the arrays that the file takes."""
-    if suffix == ".onnx":
-        planes = observed_planes(player.game, player.parts.network.encoding)
-        return describe({"planes": planes}, batch)
-    return describe(name_leaves(state_shapes(player.game)), batch)
 
 
 main = console.make_main(write, Options, "azjax export", "the file was not written")

@@ -14,13 +14,14 @@ from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range
 from azjax.cli import console, custom, launch
 from azjax.cli.parsing import Place
-from azjax.exact import exhaustive, sampling
+from azjax.exact import exhaustive
 from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
+from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
+from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import pretrained
 from azjax.runs.player import Player, is_pretrained
 
@@ -47,8 +48,6 @@ class Options:
     lines: Literal["first", "second"] | None = None
     """Play the player in this seat against every reply, instead of verifying all positions. Works
     for every game."""
-    most: Annotated[int, Range(sampling.GROUPS)] | None = None
-    """With --lines, explore at most this many positions per ply; a sample if there are more."""
     repair: Count = 0
     """With --lines, repair lost games by a longer search, in at most this many rounds. The better
     moves go into an override table, and the result is for the player with this table."""
@@ -63,11 +62,8 @@ class Options:
             raise ValueError("--lines examines one player: give --simulations a single number")
         if self.lines is not None and self.until is not None:
             raise ValueError("--until is for all positions: leave it out, or leave --lines out")
-        for name in ("most", "repair"):
-            if self.lines is None and getattr(self, name):
-                raise ValueError(f"--{name} is a setting of --lines: add --lines first")
-        if self.most is not None and self.repair:
-            raise ValueError("--repair explores all games: leave --most out")
+        if self.lines is None and self.repair:
+            raise ValueError("--repair is a setting of --lines: add --lines first")
 
 
 def examine(options: Options) -> int:
@@ -119,7 +115,7 @@ def _verify(options: Options, player: Player) -> int:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        scores, _ = in_slices(player.evaluate)(solution.decision_states)
+        scores, _ = in_batches(player.evaluate, (solution.decision_states,), BATCH)
         actions = np.asarray(choose(scores, solution.legal[solution.decisions]))
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
@@ -171,11 +167,10 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
     """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
     with console.progress() as bar:
         task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        policy = in_slices(
-            functools.partial(_policy, player, num_simulations),
-            lambda done: bar.update(task, completed=done),
+        policy = functools.partial(_policy, player, num_simulations)
+        scores, values = in_batches(
+            policy, (positions.states,), BATCH, lambda done: bar.update(task, completed=done)
         )
-        scores, values = policy(positions.states)
     return count_errors(positions, scores, values), scores
 
 
@@ -216,17 +211,12 @@ def _errors_as_json(
 def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
     """Prints tables of the errors by class, with 95% intervals."""
     first = next(iter(counts.values()))
+    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
     for title, totals, kind in (
         ("% of moves that worsen the outcome (95% interval)", first.positions, "errors"),
-        ("The same where exactly one move keeps the outcome", first.decisive, "decisive_errors"),
-        (
-            "% of won and lost positions whose value has the wrong sign",
-            *(first.decided, "sign_errors"),
-        ),
+        ("% of values of won and lost positions with the wrong sign", first.decided, "sign_errors"),
     ):
-        columns: dict[str, Any] = {"random": random_errors(positions)} if kind == "errors" else {}
-        for number, errors in counts.items():
-            columns[_name(number)] = getattr(rates(positions, errors), kind)
+        columns = {name: getattr(each, kind) for name, each in shares.items()}
         of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
         names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
         rows = [
@@ -237,9 +227,9 @@ def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
         console.print_table(["positions", "of", *columns], rows, title=title)
 
 
-def _cell(share: Interval | float | None) -> str:
-    if not isinstance(share, Interval):
-        return "" if share is None else f"{100 * share:.1f}"
+def _cell(share: Interval | None) -> str:
+    if share is None:
+        return ""
     return f"{100 * share.estimate:.1f} ({100 * share.low:.1f}–{100 * share.high:.1f})"
 
 
@@ -269,7 +259,6 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
         options.lines,
         simulations=simulations,
         run_dir=run_dir,
-        most=options.most,
         rounds=options.repair,
         watch=watch,
         notify=show_round,
@@ -296,7 +285,6 @@ def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
 
 def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> dict[str, Any]:
     last, ends = proof.exploration, proof.exploration.ends
-    games = ends.games[0] + ends.games[1:].mean(axis=0)
     return {
         "game": player.game.name,
         "iteration": player.iteration,
@@ -304,12 +292,10 @@ def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> d
         "simulations": simulations,
         "overrides": len(proof.table.actions),
         "unbeatable": proof.is_proof,
-        "sampled": last.sampled,
         "up_to_symmetry": proof.symmetric,
         "decisions": ends.decisions,
         "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
-        "games": dict(zip(_OUTCOMES, games.tolist(), strict=True)),
-        "share_of_games_lost": ends.share(2),
+        "games": dict(zip(_OUTCOMES, ends.games.tolist(), strict=True)),
         "first_lost_game": last.lost,
     }
 
@@ -324,12 +310,8 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
     print(f"{player.game.name}, network #{player.iteration} {name}, moving {seat}")
     rows = []
     for column, outcome in enumerate(_OUTCOMES):
-        share, low, high = ends.share(column)
-        percent = f"{100 * share:.4g}"
-        if last.sampled:
-            percent += f" [{100 * low:.3g}, {100 * high:.3g}]"
-        of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
-        rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
+        of_ends, of_games = (100 * x[column] / max(x.sum(), 1) for x in (ends.moves, ends.games))
+        rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", f"{of_games:.4g}"))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)
     copies = ", symmetric copies counted once" if proof.symmetric else ""
     print(f"{ends.decisions:,} positions decided{copies}, {last.ply + 1} plies")
@@ -339,9 +321,7 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
             names.append(name_actions(player.game, state)[action])
             state, _ = player.game.step(state, jnp.int32(action))
         print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
-    elif not proof.is_proof:
-        print("NOT PROVED: no explored game is lost, but positions were left out")
-    else:
+    elif proof.is_proof:
         print(f"UNBEATABLE moving {seat}: no game is lost, over all replies of the opponent")
 
 

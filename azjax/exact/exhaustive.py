@@ -17,11 +17,18 @@ import numpy as np
 
 from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
-from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
 from azjax.games.base import Game
 from azjax.networks.quantized import symmetries_of
 
 _PART = 2**16  # Positions of one file.
+
+
+class Ends(NamedTuple):
+    """How games end for the player; the columns are won, drawn and lost."""
+
+    decisions: int  # Positions where the player chose a move.
+    moves: np.ndarray  # `int64 [3]`, different moves of either side that end a game.
+    games: np.ndarray  # `float64 [3]`, complete games: every sequence of moves is one.
 
 
 class Exploration(NamedTuple):
@@ -32,7 +39,6 @@ class Exploration(NamedTuple):
     total: int
     ends: Ends  # Of all games so far.
     lost: Line | None  # The line of the first lost game, if any.
-    sampled: bool  # Whether positions were left out, so that counts of games are estimates.
     breaks_symmetry: bool  # Whether the player was observed to break symmetry.
 
 
@@ -45,7 +51,6 @@ def explore(
     act: Act,
     seat: int,
     folder: pathlib.Path,
-    most: int | None = None,
     part_size: int = _PART,
     symmetric: bool = False,
     compare: bool = False,
@@ -58,15 +63,12 @@ def explore(
       act: the player, `states [N, ...] -> actions [N]`. It must be deterministic.
       seat: the seat of the player, 0 or 1.
       folder: a folder for this player, seat and settings only; it is created.
-      most: maximum number of positions per ply, `GROUPS` or more; all starts are explored. If a ply
-        has more, positions are sampled in proportion to the games that lead to them, and the counts
-        of games are unbiased estimates.
       part_size: positions in one file; each core holds one file in memory.
       symmetric: explore only one of the symmetric copies of a position, and assume that the player
         is equivariant: in the other copies, it makes the same move, transformed. Decisions and
         moves are then counted up to symmetry; games are counted in full.
-      compare: call the player on all symmetric copies. If there are then no `symmetry_violations`,
-        the result does not depend on the assumption that the player is equivariant.
+      compare: call the player on all symmetric copies. If it does not break symmetry, the result
+        does not depend on the assumption that it is equivariant.
       starts: lines to the positions from which games are explored.
 
     Yields:
@@ -74,20 +76,13 @@ def explore(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
-    if most is not None and most < GROUPS:
-        raise ValueError(f"most is {most}: use {GROUPS} or more, or None for all positions")
     if not len(starts):
         raise ValueError("starts is empty: give one line or more, such as () for the whole game")
     symmetries = symmetries_of(game, symmetric).actions
-    settings = {
-        "seat": int(seat),
-        "most": None if most is None else int(most),
-        "symmetric": bool(symmetric),
-        "compare": bool(compare),
-    }
+    settings = {"seat": int(seat), "symmetric": bool(symmetric), "compare": bool(compare)}
     ply_files.begin(game, folder, symmetries, starts, part_size, settings)
     shortest = min(map(len, starts))
-    state = Exploration(0, 0, 0, NO_ENDS, None, False, False)
+    state = Exploration(0, 0, 0, Ends(0, np.zeros(3, np.int64), np.zeros(3)), None, False)
     choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
     for ply in itertools.count():
         ply_folder = ply_files.ply_path(folder, ply)
@@ -106,20 +101,20 @@ def explore(
             state = state._replace(ply=ply, positions=done, total=int(bounds[-1]))
             yield (state := _add_part(state, folder, path))
         if not ply_files.ply_path(folder, ply + 1).exists():
-            ply_files.gather(folder, ply, most, part_size)
+            ply_files.gather(folder, ply, part_size)
         for path in ply_folder.glob("children-*.npy"):
             path.unlink()
 
 
 def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
     lost, file = state.lost, ply_files.load(path)
-    ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
+    decisions, moves, games = state.ends
+    ends = Ends(decisions + int(file["decisions"]), moves + file["moves"], games + file["games"])
     if lost is None and len(file["lost"]):
         parents, last = file["lost"][:1].T
         lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
-    breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
-    sampled = bool(ends.games[1:].any())
-    return state._replace(ends=ends, lost=lost, sampled=sampled, breaks_symmetry=breaks_symmetry)
+    breaks_symmetry = state.breaks_symmetry or bool(file["breaks_symmetry"])
+    return state._replace(ends=ends, lost=lost, breaks_symmetry=breaks_symmetry)
 
 
 def _explore_ply(
@@ -142,8 +137,6 @@ def _explore_ply(
             chosen = None
             if not path.exists():
                 rows = np.array(ply_files.load(parts[number]))
-                if "images" not in (rows.dtype.names or ()):  # The part was explored.
-                    ply_files.load(path)  # Raises.
                 chosen = rows, choose(rows, functools.partial(line_to, number))
             yield number, chosen
 
@@ -170,12 +163,13 @@ def finish(steps: Steps) -> Exploration:
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
-    return ply_files.stored_lines(folder, "lost")
-
-
-def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields lines that end with a move that the player does not make in all symmetric copies.
-
-    Only `explore` with `compare` finds them.
-    """
-    return ply_files.stored_lines(folder, "unlike")
+    for ply in itertools.count():
+        here = ply_files.ply_path(folder, ply)
+        if not here.exists():
+            return
+        moves = [np.zeros((0, 2), np.int64)]
+        ends = ply_files.paths_of(here, ply_files.ENDS)
+        moves += [ply_files.load(path)["lost"] for path in ends if path.exists()]
+        parents, last = np.concatenate(moves).T
+        before = ply_files.lines_to(folder, ply, parents) if len(parents) else []
+        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

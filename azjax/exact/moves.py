@@ -12,67 +12,47 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.exact.sampling import GROUPS, merge
 from azjax.games import rows as packing
-from azjax.games.base import Game, State, where
+from azjax.games.base import Game, State, init_batch
 
 Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
 
-_REPLAYED = 2**10  # Lines replayed per compiled call.
 _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that are stored for each part.
 
 
 def replay(game: Game, lines: Sequence[Line]) -> State:
     """Returns the positions `[N, ...]` after lines of legal actions, on the host."""
-    counts = np.array([len(line) for line in lines], np.int32)
-    actions = np.zeros((len(lines), game.max_plies), np.int32)
-    for row, line in enumerate(lines):
-        if len(line) > game.max_plies:
+    longest = max(map(len, lines), default=0)
+    if longest > game.max_plies:
+        raise ValueError(f"a line of {game.name} has {longest} moves: use {game.max_plies} at most")
+    first = jax.device_get(init_batch(game, 1))
+    states = jax.tree.map(lambda leaf: np.repeat(leaf, len(lines), axis=0), first)
+    for ply in range(longest):
+        rows = [row for row, line in enumerate(lines) if len(line) > ply]
+        before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+        actions = np.array([lines[row][ply] for row in rows], np.int32)
+        _, legal = players_and_legal(game, before)
+        is_legal = (legal & (np.arange(game.num_actions) == actions[:, None])).any(axis=1)
+        if not is_legal.all():
+            line = [*map(int, lines[rows[int(is_legal.argmin())]])]
             raise ValueError(
-                f"a line of {game.name} has {len(line)} moves: use {game.max_plies} at most"
+                f"the action {line[ply]} is illegal in {game.name} after the actions "
+                f"{line[:ply]}: use lines of legal actions"
             )
-        actions[row, : len(line)] = line
-    states, is_legal = packing.in_batches(_play(game), (actions, counts), _REPLAYED)
-    if not is_legal.all():
-        row, ply = np.argwhere(~is_legal)[0]
-        raise ValueError(
-            f"the action {actions[row, ply]} is illegal in {game.name} after the actions "
-            f"{actions[row, :ply].tolist()}: use lines of legal actions"
-        )
+        after, *_ = packing.in_batches(_step(game), (before, actions), _BATCH)
+        for leaf, moved in zip(*map(jax.tree.leaves, (states, after)), strict=True):
+            leaf[rows] = moved
     return states
 
 
-@functools.lru_cache(maxsize=8)
-def _play(game: Game) -> Callable:
-    """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
-
-    The first `counts` actions are played; the others are ignored and count as legal.
-    """
-
-    def play(actions, count):
-        def move(state, step):
-            ply, action = step
-            is_legal = (game.legal_actions(state) & (np.arange(game.num_actions) == action)).any()
-            after = where(ply < count, game.step(state, action)[0], state)
-            return after, (ply >= count) | is_legal
-
-        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))
-
-    return jax.jit(jax.vmap(play))
-
-
 class Moves(NamedTuple):
-    """The moves to make in `N` positions.
-
-    `violations` are the index of a position and the player's move there, which it does not make in
-    all symmetric copies.
-    """
+    """The moves to make in `N` positions."""
 
     is_player: np.ndarray  # `bool [N]`, whether the player is to move.
     played: np.ndarray  # `bool [N, A]`, the move of the player, or every reply.
-    violations: np.ndarray  # `int [U, 2]`
+    breaks_symmetry: bool = False  # Whether a compared copy of a position has another move.
 
 
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +85,7 @@ def choose_moves(
     is_player = player == seat
     places = np.flatnonzero(is_player)
     if not len(places):
-        return Moves(is_player, played, np.zeros((0, 2), np.int64))
+        return Moves(is_player, played)
     copies = rows["images"][places, : None if compare else 1]
     chosen = np.asarray(act(packing.unpack(game, copies.reshape(-1, copies.shape[2]))))
     if chosen.shape != (copies.shape[0] * copies.shape[1],):
@@ -116,8 +96,7 @@ def choose_moves(
     chosen = chosen.reshape(copies.shape[:2])
     _check_legal(played[places], chosen, symmetries, lambda row: line_to(places[row]))
     played[places] = np.arange(game.num_actions) == chosen[:, :1]
-    numbered = np.stack([places, chosen[:, 0]], axis=1)
-    return Moves(is_player, played, numbered[~_is_symmetric(copies, chosen, symmetries)])
+    return Moves(is_player, played, not _is_symmetric(copies, chosen, symmetries))
 
 
 def _check_legal(
@@ -136,7 +115,7 @@ def _check_legal(
             )
 
 
-def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
+def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> bool:
     """Returns whether `actions [N, E]` are the same move in all `copies [N, E, R]` of a position.
 
     If several copies of a position are equal, each of their expected actions is accepted.
@@ -145,7 +124,7 @@ def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarra
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):
         is_same = (copies[:, one] == copies[:, other]).all(axis=1)
         is_same_move[:, one] |= is_same & (actions[:, one] == expected[:, other])
-    return np.all(is_same_move, axis=1)
+    return bool(is_same_move.all())
 
 
 def make_moves(
@@ -161,15 +140,31 @@ def make_moves(
     signs = np.where(moves.is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
     ended, last = parents[over], actions[over]
-    games = np.zeros((1 + GROUPS, 3))
-    np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
+    games = np.zeros(3)
+    np.add.at(games, columns, rows["games"][ended])
     lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
     counts = np.bincount(columns, minlength=3)
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
-    return merge(children), {**ends, "unlike": moves.violations + (offset, 0)}
+    return merge(children), {**ends, "breaks_symmetry": moves.breaks_symmetry}
+
+
+def merge(rows: np.ndarray) -> np.ndarray:
+    """Merges equal positions, adds up the games that lead to them, and sorts by hash.
+
+    The key of a position is its symmetric copy with the smallest hash.
+    """
+    copies = rows["images"]
+    hashed = packing.hashes(copies.reshape(-1, copies.shape[2])).reshape(copies.shape[:2])
+    keys = copies[np.arange(len(copies)), hashed.argmin(axis=1)]
+    order, first, hashes = packing.group_equal(keys)
+    merged = rows[order[first]]
+    merged["hash"] = hashes
+    if len(rows):
+        merged["games"] = np.add.reduceat(rows["games"][order], first)
+    return merged
 
 
 @functools.lru_cache(maxsize=8)

@@ -4,24 +4,16 @@
 | -------------------- | ------------------------------------------------------------------- |
 | `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
 | `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
-| `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
+| `PLY/ends-N.npz`     | games that end there, and whether the player breaks symmetry        |
 | `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
-| `starts.json`        | the line to each position of ply 0                                  |
-| `settings.json`      | the other settings that determine the positions                     |
+| `settings.json`      | what determines the positions, with the line to each one of ply 0   |
 
-The fields of a position are `hash`, `images` (its symmetric copies, itself first), `group` (its
-sample), `games` (that lead to it), `parent` (its index in the previous ply) and `action`.
-
-The last 32 bytes of a file of arrays are a SHA-256 of its ply, its name and the bytes before them.
-Programs that read NumPy files ignore them. Every file is checked when it is first read.
+The fields of a position are `hash`, `images` (its symmetric copies, itself first), `games` (that
+lead to it), `parent` (its index in the previous ply) and `action`.
 """
 
 import collections
 import concurrent.futures
-import functools
-import hashlib
-import io
-import itertools
 import json
 import os
 import pathlib
@@ -33,15 +25,13 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from azjax._files import remove, replacing, write_json
-from azjax.exact.moves import Line, players_and_legal, replay
-from azjax.exact.sampling import make_sampler, merge
+from azjax.exact.moves import Line, merge, players_and_legal, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game
 
 _WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
-_STARTS, _SETTINGS, _BOUNDS = "starts.json", "settings.json", "bounds.npy"
+_SETTINGS, _BOUNDS = "settings.json", "bounds.npy"
 PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
-_DIGEST = hashlib.sha256().digest_size
 
 
 def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
@@ -61,39 +51,14 @@ def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
 
 def load(path: pathlib.Path) -> Any:
     """Returns the memory-mapped array of a file, or the arrays by name."""
-    if not path.is_file() or not _is_sound(path, path.stat().st_mtime_ns):
-        raise _damaged(path, path.parent.parent)
-    if path.suffix == ".npy":
-        return np.load(path, mmap_mode="r")
-    with np.load(io.BytesIO(path.read_bytes()[:-_DIGEST])) as file:
-        return dict(file)
-
-
-@functools.lru_cache(maxsize=2**20)  # A part is read once for each ply after it.
-def _is_sound(path: pathlib.Path, modified: int) -> bool:
-    content = path.read_bytes()
-    return content[-_DIGEST:] == _digest(path, content[:-_DIGEST])
-
-
-def _digest(path: pathlib.Path, content: bytes) -> bytes:
-    # It differs between plies and parts of equal content.
-    return hashlib.sha256(f"{path.parent.stem}/{path.name}".encode() + content).digest()
-
-
-def _damaged(path: pathlib.Path, folder: pathlib.Path) -> ValueError:
-    return ValueError(
-        f"{path} is missing, damaged or from another version of azjax: delete the folder {folder}, "
-        "and explore again"
-    )
+    content = np.load(path, mmap_mode="r")
+    return dict(content) if path.suffix == ".npz" else content
 
 
 def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
-    """Writes one array or several, with their digest, atomically."""
-    file = io.BytesIO()
-    np.savez(file, **arrays) if array is None else np.save(file, array)
-    content = file.getvalue()
-    with replacing(path) as temporary:
-        temporary.write_bytes(content + _digest(path, content))
+    """Writes one array or several, atomically."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
 def begin(
@@ -104,36 +69,27 @@ def begin(
     part_size: int,
     settings: dict[str, Any],
 ) -> None:
-    """Writes the settings, the starts and ply 0; if they exist, they must be the same."""
+    """Writes the settings and ply 0; if they exist, the settings must be the same."""
     lines = [tuple(map(int, line)) for line in starts]
-    listed = [list(line) for line in lines]
-    if any(folder.glob("[0-9]*")):  # A ply: the settings were written before.
-        for name, given in ((_SETTINGS, settings), (_STARTS, listed)):
-            if (stored := _read_json(folder / name)) != given:
-                raise ValueError(
-                    f"{folder / name} has the settings of another exploration, {stored}, not "
-                    f"{given}: use another folder"
-                )
+    path, settings = folder / _SETTINGS, settings | {"starts": [list(line) for line in lines]}
+    is_new = not any(folder.glob("[0-9]*"))  # The settings are written before the first ply.
+    if not is_new and (stored := json.loads(path.read_text())) != settings:
+        raise ValueError(
+            f"{path} has the settings of another exploration, {stored}, not {settings}: use "
+            "another folder"
+        )
     for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
         remove(leftover)
     if ply_path(folder, 0).exists():
         return
     _, legal = players_and_legal(game, replay(game, lines))
     if not legal.any(axis=1).all():
-        over = listed[legal.any(axis=1).argmin()]
+        over = list(lines[legal.any(axis=1).argmin()])
         raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / _SETTINGS, settings)
-    write_json(folder / _STARTS, listed)
+    write_json(path, settings)
     rows = _first_rows(game, symmetries, lines)
     write_ply(ply_path(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
-
-
-def _read_json(path: pathlib.Path) -> Any:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: deeply nested.
-        raise _damaged(path, path.parent) from error
 
 
 def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> np.ndarray:
@@ -142,41 +98,27 @@ def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> n
     states = [packing.pack(replay(game, lines)) for lines in played]
     fields: list[Any] = [("hash", np.uint64)]
     fields += [("images", np.uint8, (len(symmetries), states[0].shape[1]))]
-    fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
-    rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
+    fields += [("games", np.float64), ("parent", np.int64), ("action", np.int32)]
+    rows = np.zeros(len(starts), fields)
     rows["images"] = np.stack(states, axis=1)
     rows["games"] = 1
     return rows
 
 
-def write_ply(
-    ply_folder: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None
-) -> None:
-    """Writes the positions of a ply, or a sample of at most `most` of them, atomically."""
+def write_ply(ply_folder: pathlib.Path, parts: Iterable[np.ndarray]) -> None:
+    """Writes the positions of a ply, atomically."""
     temporary = ply_folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
-    paths = _write_parts(temporary, parts)
-    whole = [np.load(path, mmap_mode="r") for path in paths]
-    if most is not None and sum(map(len, whole)) > most:
-        draw = make_sampler(whole, most, int(ply_folder.name))
-        drawn = _write_parts(temporary, (draw(np.array(part)) for part in whole))
-        for path in paths[len(drawn) :]:
-            path.unlink()
-        whole = [np.load(path, mmap_mode="r") for path in drawn]
-    save(temporary / _BOUNDS, np.cumsum([0, *map(len, whole)]))
+    bounds = [0]
+    for part in (part for part in parts if len(part)):
+        save(temporary / PARTS.format(len(bounds) - 1), part)
+        bounds.append(bounds[-1] + len(part))
+    save(temporary / _BOUNDS, np.array(bounds))
     temporary.rename(ply_folder)
 
 
-def _write_parts(folder: pathlib.Path, parts: Iterable[np.ndarray]) -> list[pathlib.Path]:
-    paths = []
-    for part in (part for part in parts if len(part)):
-        paths.append(folder / PARTS.format(len(paths)))
-        save(paths[-1], part)  # Mappings of a replaced file stay valid.
-    return paths
-
-
-def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
+def gather(folder: pathlib.Path, ply: int, part_size: int) -> None:
     """Writes the next ply from the children of this one, and reduces this one to its moves."""
     here = ply_path(folder, ply)
     children = [load(path) for path in paths_of(here, CHILDREN)]
@@ -188,7 +130,7 @@ def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> 
     merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
     for path in paths_of(here, PARTS):
         save(path, repack_fields(np.array(load(path))[["parent", "action"]]))
-    write_ply(ply_path(folder, ply + 1), merged, most)
+    write_ply(ply_path(folder, ply + 1), merged)
 
 
 def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
@@ -218,20 +160,7 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
             rows = load(paths[number])[indices[is_here] - bounds[number]]
             actions[is_here, earlier - 1], parents[is_here] = rows["action"], rows["parent"]
         indices = parents
-    starts = _read_json(folder / _STARTS)
+    starts = json.loads((folder / _SETTINGS).read_text())["starts"]
     return [
         (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
     ]
-
-
-def stored_lines(folder: pathlib.Path, kind: str) -> Iterator[Line]:
-    """Yields the lines of one array of `ends-N.npz`, ply by ply."""
-    for ply in itertools.count():
-        here = ply_path(folder, ply)
-        if not here.exists():
-            return
-        moves = [np.zeros((0, 2), np.int64)]
-        moves += [load(path)[kind] for path in paths_of(here, ENDS) if path.exists()]
-        parents, last = np.concatenate(moves).T
-        before = lines_to(folder, ply, parents) if len(parents) else []
-        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

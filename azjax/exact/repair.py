@@ -196,17 +196,6 @@ def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analy
     return mistake
 
 
-def make_symmetric(game: Game, table: OverrideTable, games: Sequence[Line]) -> Repaired:
-    """Adds the last move of each line to a table, in all symmetric copies of the position.
-
-    `games` are one or more lines from `exhaustive.symmetry_violations`.
-    """
-    lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
-    nothing = [np.zeros(game.num_actions, bool)] * len(games)
-    table = _add(game, table, lines, moves, nothing, symmetries_of(game, True).actions)
-    return Repaired(table, lines)
-
-
 def _add(
     game: Game,
     table: OverrideTable,

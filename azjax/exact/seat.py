@@ -22,12 +22,10 @@ from azjax.exact.repair import (
     empty_table,
     load_table,
     make_analyze,
-    make_symmetric,
     repair_games,
     save_table,
     table_path,
 )
-from azjax.exact.sampling import GROUPS
 from azjax.games.base import Game, State
 from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
@@ -41,7 +39,6 @@ from azjax.training.step import AXIS, make_mesh
 Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
 _Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
-_Most = Annotated[int, Range(GROUPS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
@@ -64,9 +61,8 @@ class SeatProof(NamedTuple):
 
     @property
     def is_proof(self) -> bool:
-        """Whether all games were explored and none is lost."""
-        last = self.exploration
-        return not (last.sampled or last.breaks_symmetry or self.lost)
+        """Whether no game is lost, in any symmetric copy of a position."""
+        return not (self.exploration.breaks_symmetry or self.lost)
 
 
 def repair(
@@ -91,7 +87,6 @@ def prove_seat(
     run_dir: Path | None = None,
     *,
     simulations: int = 0,
-    most: int | None = None,
     rounds: int = 0,
     watch: Watch = finish,
     notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
@@ -106,7 +101,6 @@ def prove_seat(
       seat: whether the player moves first or second.
       run_dir: the folder for the files; by default the run directory of the player.
       simulations: simulations of its search; 0 for the network alone.
-      most: maximum number of positions per ply, see `exhaustive.explore`; None for all.
       rounds: maximum number of repair rounds, including those of earlier calls. With 0, nothing is
         repaired, and the override table of earlier calls is not used.
       watch: consumes the steps of each exploration and returns the last one.
@@ -115,7 +109,6 @@ def prove_seat(
     checked("player", player, Player)
     seat = checked("seat", seat, Seat)
     simulations = checked("simulations", simulations, _Simulations)
-    most = checked("most", most, _Most | None)
     rounds = checked("rounds", rounds, Count)
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
@@ -129,9 +122,8 @@ def prove_seat(
         if rounds and path.exists():
             table = load_table(path, player.game)
         while True:
-            is_last = table.rounds >= rounds
-            proof = games.explore(table, most, is_last)
-            if is_last or not (proof.lost or proof.exploration.breaks_symmetry):
+            proof = games.explore(table)
+            if proof.is_proof or table.rounds >= rounds:
                 return proof
             better, starts = games.improve(proof)
             better = better._replace(rounds=table.rounds + 1)
@@ -167,17 +159,17 @@ class _Games(NamedTuple):
     def name(self) -> str:
         return self.path.name.removesuffix(TABLE_SUFFIX)
 
-    def explore(self, table: OverrideTable, most: int | None, is_last: bool) -> SeatProof:
+    def explore(self, table: OverrideTable) -> SeatProof:
         """Plays the player with an override table against every reply.
 
         If the network is equivariant, symmetric copies of a position are explored once. This is not
         yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
-        the moves in all copies are compared. The next round repairs the differences; in the last
-        round all copies are explored instead. A network with exact sums needs no comparison if it
-        plays without a search and without a table: its moves are then exactly symmetric.
+        the moves in all copies are compared, and if they differ, all copies are explored. A network
+        with exact sums needs no comparison if it plays without a search and without a table: its
+        moves are then exactly symmetric.
         """
         game, network, has_table = self.player.game, self.player.parts.network, len(table.actions)
-        name = self.name + (f"-{most}" if most else "") + ("-overrides" if has_table else "")
+        name = self.name + ("-overrides" if has_table else "")
         prefix = f"{name}-{_digest(self.player, table)}"
         if has_table:
             for folder in self.path.parent.glob(f"{name}-*"):
@@ -190,24 +182,21 @@ class _Games(NamedTuple):
             folder = self.path.parent / f"{prefix}{kind}"
             return folder, self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
 
-        folder, last = explore("", most=most, symmetric=symmetric)
+        folder, last = explore("", symmetric=symmetric)
         is_exact = network.exact and not self.simulations and not has_table
-        if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:
+        if symmetric and not is_exact and not last.ends.moves[2]:
             folder, last = explore("-compared", symmetric=True, compare=True)
-            if last.breaks_symmetry and is_last:
+            if last.breaks_symmetry:
                 (folder, last), symmetric = explore("-copies"), False
         return SeatProof(last, folder, symmetric, table)
 
     def improve(self, proof: SeatProof) -> Repaired:
         """Repairs the lost games of an exploration, and then those that follow from the repair.
 
-        If no game is lost, it makes the moves equal in all symmetric copies of a position. The
-        table is saved after each repair, so its moves survive an interruption.
+        The table is saved after each repair, so its moves survive an interruption.
         """
         game, table = self.player.game, proof.table
         lost = list(exhaustive.lost_games(proof.folder))
-        if not lost:
-            return make_symmetric(game, table, list(exhaustive.symmetry_violations(proof.folder)))
         agent, analyze = make_agent(self.player, self.simulations), None
         starts: list[Line] = []
         for generation in range(_GENERATIONS):

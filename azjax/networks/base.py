@@ -65,7 +65,7 @@ class Network(NamedTuple):
       infer: `(folded, planes) -> outputs`, equal to `apply` up to rounding; the search uses this
         form.
       symmetric: whether symmetric copies of a position get symmetric outputs.
-      plain: `folded -> Plain`, for web pages and ONNX files; None if unavailable.
+      plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
         game; None if unknown.
       exact: whether no sum is ever rounded. Outputs then have the same bits on every machine, and

@@ -1,6 +1,5 @@
 """Networks from Flax NNX modules."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -76,15 +75,11 @@ def _check_make(make: Any) -> None:
     if issubclass(kind, nn.Module):
         name = kind.__name__
         raise ValueError(f"{name} is a module of flax.linen: use from_module(game, module)")
-    try:
-        if isinstance(make, nnx.Module):
-            raise TypeError("it is a module, with weights already drawn")
-        inspect.signature(make).bind(None)
-    except TypeError as error:
+    if isinstance(make, nnx.Module) or not callable(make):
         raise ValueError(
-            f"make cannot be called with rngs ({error}): give a function of rngs alone that makes "
-            "a new module in each call, such as lambda rngs: Model(9, rngs=rngs)"
-        ) from error
+            f"make is of type {kind.__name__}: give a function of rngs that makes a new module in "
+            "each call, such as lambda rngs: Model(9, rngs=rngs)"
+        )
 
 
 def _check_module(module: Any) -> nnx.Module:

@@ -13,9 +13,9 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import training
 from azjax.games import solver
+from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import MEAN, count_errors, in_slices, rates
-from azjax.proof.verify import Verdict
+from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
 from azjax.training.loop import Callback, Loop
 
@@ -192,7 +192,7 @@ class LabelledEvaluation(Callback):
     def find_errors(self, variables: Any) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
         player = Player(self._parts, self._parts.network.fold(variables))
-        answers = in_slices(player.evaluate)(self._positions.states)
+        answers = in_batches(player.evaluate, (self._positions.states,), BATCH)
         shares = rates(self._positions, count_errors(self._positions, *answers))
         errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
         if MEAN in shares.errors:

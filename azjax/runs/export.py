@@ -1,13 +1,12 @@
-"""Export of players to files that run without azjax: StableHLO for JAX, and ONNX.
+"""Export of players to StableHLO files, which run with JAX and without azjax.
 
-| extension    | content                          | input            | output                   |
-| ------------ | -------------------------------- | ---------------- | ------------------------ |
-| `.stablehlo` | the network                      | `states`         | `logits, value`          |
-| `.stablehlo` | moves, with or without a search  | `states, seed`   | `action, weights, value` |
-| `.onnx`      | the network                      | `planes`         | `logits, value`          |
+| content                         | input          | output                   |
+| ------------------------------- | -------------- | ------------------------ |
+| the network                     | `states`       | `logits, value`          |
+| moves, with or without a search | `states, seed` | `action, weights, value` |
 
-The parameters are part of the file. A `.stablehlo` file is lowered for CPUs, NVIDIA GPUs and TPUs.
-To call its function:
+The parameters are part of the file, which is lowered for CPUs, NVIDIA GPUs and TPUs. To call its
+function:
 
     network = jax.export.deserialize(pathlib.Path("player.stablehlo").read_bytes())
     logits, value = network.call(states)
@@ -33,7 +32,6 @@ from azjax.runs.player import Player, changed
 PLATFORMS = "cpu", "cuda", "tpu"
 _Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
 _SEED = jax.ShapeDtypeStruct((), jnp.int32)
-_PACKAGES = {".stablehlo": "flatbuffers", ".onnx": "onnx"}  # The package that each format needs.
 
 
 def export(
@@ -47,7 +45,7 @@ def export(
     The functions in the file take a batch of positions:
 
     - `num_simulations=None`: `states -> (logits float32 [b, A], value float32 [b])`, as in
-      `Player.evaluate`. In an ONNX file the input is `planes [b, H, W, C]`, from `game.observe`.
+      `Player.evaluate`.
     - `num_simulations=0`: `(states, seed) -> (action int32 [b], weights float32 [b, A], value
       float32 [b])`, the moves of the network alone. `seed` is an `int32 []`.
     - a positive number: the same for a search with that many simulations.
@@ -56,20 +54,13 @@ def export(
 
     Args:
       player: the player, from `load`.
-      path: the file, which is returned; its extension chooses the format.
+      path: the file, which is returned; its name ends in `.stablehlo`.
       num_simulations: what to export, as listed above.
       batch_size: the number of positions `b`; None means any number.
     """
     checked("player", player, Player)
     path = check_export(path, num_simulations, batch_size)
-    if path.suffix == ".onnx":
-        from azjax.networks.to_onnx import to_onnx  # It needs an optional package.
-
-        game, network, count = player.game, player.parts.network, str(player.iteration)
-        about = {"game": game.name, "encoding": network.encoding, "iteration": count}
-        content = to_onnx(game, network, player.params, batch_size, about)
-    else:
-        content = _to_stablehlo(player, num_simulations, batch_size)
+    content = _to_stablehlo(player, num_simulations, batch_size)
     with replacing(path) as partial:
         partial.write_bytes(content)
     return path
@@ -80,19 +71,12 @@ def check_export(
 ) -> pathlib.Path:
     """Checks the arguments of `export` before a player is loaded; returns the path."""
     path = pathlib.Path(path)
-    if path.suffix not in _PACKAGES:
-        raise ValueError(
-            f"{path} has no known extension: use a name that ends in .stablehlo or .onnx"
-        )
+    if path.suffix != ".stablehlo":
+        raise ValueError(f"{path} has no known extension: use a name that ends in .stablehlo")
     check_folder(path)
     checked("num_simulations", num_simulations, _Simulations | None)
-    if num_simulations is not None and path.suffix == ".onnx":
-        raise ValueError(
-            f"{path} cannot contain moves, because ONNX files contain only the network: use a "
-            "name that ends in .stablehlo"
-        )
     checked("batch_size", batch_size, Positive | None)
-    check_installed(_PACKAGES[path.suffix], f"a {path.suffix} file")
+    check_installed("flatbuffers", "a .stablehlo file")
     return path
 
 

@@ -42,13 +42,13 @@ class TargetConfig:
     outcome_weight: Fraction = 1.0
     """Weight of the game's outcome z in the value target; the rest is the root value of the search.
     AlphaZero: 1."""
+    td_lambda: Fraction = 1.0
+    """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
+    later plies. AlphaZero: 1."""
     root_value: Literal["policy", "mean", "greedy"] = "policy"
     """Root value of a search. policy: the mean of Q under the search's policy; mean: that of all
     simulations, called soft-Z where it is the whole target; greedy: the network's value at the end
     of the most visited line, A0GB (Willemsen et al. 2021)."""
-    td_lambda: Fraction = 1.0
-    """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
-    later plies. AlphaZero: 1."""
 
     def __post_init__(self):
         check("targets", self)

@@ -1,6 +1,6 @@
 """Exhaustive play counts the same games as the reference, and refuses what it cannot explore."""
 
-import functools
+import itertools
 import re
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive, moves, ply_files, sampling
+from azjax.exact import exhaustive, moves
 from bad_players import (
     equivariant,
     explore_all,
@@ -26,6 +26,7 @@ from refusals import assert_refused
 
 TIC_TAC_TOE = pair("tic_tac_toe")
 COMPARED = {"symmetric": True, "compare": True}
+EQUIVARIANT = make_act(TIC_TAC_TOE, equivariant)
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +44,11 @@ def assert_equal(steps, folder, expected):
     found, lost = steps[-1], list(exhaustive.lost_games(folder))
     assert found.ends.decisions == expected.decisions
     assert found.ends.moves.tolist() == expected.moves
-    assert found.ends.games.tolist() == [expected.games] + sampling.GROUPS * [[0, 0, 0]]
+    assert found.ends.games.tolist() == expected.games
     assert len(lost) == len({*lost}) == expected.moves[2]
     assert {*lost} <= expected.lost and found.lost == next(iter(lost), None)
     assert [len(line) for line in lost] == sorted(len(line) for line in lost)
-    assert not found.sampled and not found.breaks_symmetry
+    assert not found.breaks_symmetry
 
 
 CASES = [
@@ -90,48 +91,40 @@ def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_p
         one.rules, lambda position: equivariant(one.rules, position), seat, starts, same=orbit
     )
     settings = {"starts": starts, "part_size": 50, **COMPARED}
-    act = make_act(one, equivariant)
-    assert_equal(
-        [*exhaustive.explore(one.game, act, seat, tmp_path, **settings)], tmp_path, expected
-    )
+    steps = [*exhaustive.explore(one.game, EQUIVARIANT, seat, tmp_path, **settings)]
+    assert_equal(steps, tmp_path, expected)
 
 
 def breaking(line, copy):
-    """A player that breaks its symmetry in one copy of a position, and what it does there."""
+    """A player that breaks its symmetry in one copy of a position."""
     one = TIC_TAC_TOE
-    symmetry, act = one.game.symmetries.actions[copy], make_act(one, equivariant)
+    symmetry = one.game.symmetries.actions[copy]
     [board] = replay(one.game, [tuple(symmetry[[*line]])]).board
     _, here = position(one, tuple(symmetry[[*line]].tolist()))
     expected = orbit(one.rules.play(here, equivariant(one.rules, here))[0])
     others = [a for a in one.rules.legal(here) if orbit(one.rules.play(here, a)[0]) != expected]
 
     def cheat(states):
-        return np.where((states.board == board).all(axis=1), others[0], act(states))
+        return np.where((states.board == board).all(axis=1), others[0], EQUIVARIANT(states))
 
-    return cheat, here, others[0]
+    return cheat
 
 
 @pytest.mark.parametrize(
     ("seat", "line", "copy"), [(0, (0, 5), 0), (0, (0, 5), 5), (1, (1,), 0), (1, (1,), 6)]
 )
 def test_a_broken_symmetry_is_found_in_whichever_copy(seat, line, copy, tmp_path):
-    cheat, here, other = breaking(line, copy)
-    one, settings = TIC_TAC_TOE, {"starts": (line,)}
-    found = explore_all(one.game, cheat, seat, tmp_path / "compared", **COMPARED, **settings)
-    [(*before, last)] = exhaustive.symmetry_violations(tmp_path / "compared")
-    _, first = position(one, before)
-    assert found.breaks_symmetry and orbit(first) == orbit(here)
-    assert last == (other if first == here else equivariant(one.rules, first))
-    found = explore_all(one.game, cheat, seat, tmp_path / "one", symmetric=True, **settings)
-    assert not found.breaks_symmetry and not [*exhaustive.symmetry_violations(tmp_path / "one")]
+    game, settings = TIC_TAC_TOE.game, {"starts": (line,), "symmetric": True}
+    for act, compare in itertools.product((breaking(line, copy), EQUIVARIANT), (True, False)):
+        folder = tmp_path / f"{act is EQUIVARIANT} {compare}"
+        found = explore_all(game, act, seat, folder, compare=compare, **settings)
+        assert found.breaks_symmetry == (compare and act is not EQUIVARIANT)
 
 
 def test_a_broken_symmetry_is_found_in_a_later_part(tmp_path):
-    cheat, here, _ = breaking((0, 4), 3)
+    cheat = breaking((0, 4), 3)
     settings = {"part_size": 1, "starts": ((4, 0), (0, 4)), **COMPARED}
-    found = explore_all(TIC_TAC_TOE.game, cheat, 0, tmp_path, **settings)
-    [line] = exhaustive.symmetry_violations(tmp_path)
-    assert found.breaks_symmetry and line[:-1] == (0, 4)
+    assert explore_all(TIC_TAC_TOE.game, cheat, 0, tmp_path, **settings).breaks_symmetry
 
 
 def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
@@ -183,7 +176,6 @@ def test_what_cannot_be_explored_is_refused(tmp_path):
         (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),
         (explore(lambda states: np.zeros(2, int)), said),
         (explore(seat=2), "seat is 2: use 0 for the first player or 1 for the second"),
-        (explore(most=1), "most is 1: use "),
         (explore(starts=()), "starts is empty: give one line or more, such as ()"),
     )
 
@@ -241,7 +233,7 @@ def test_a_folder_with_other_settings_is_refused(tmp_path):
         return explore_all(NIM, act, folder=tmp_path, **{**settings, **others})
 
     assert jax.tree.all(jax.tree.map(np.array_equal, explore(), explore(part_size=2)))
-    others = [{"starts": ((),)}, {"seat": 1}, {"most": 16}, {"symmetric": True}, {"compare": True}]
+    others = [{"starts": ((),)}, {"seat": 1}, {"symmetric": True}, {"compare": True}]
     said = "json has the settings of another exploration, ...: use another folder"
     assert_refused(*((lambda other=other: explore(**other), said) for other in others))
 
@@ -259,51 +251,3 @@ def test_lines_lead_to_their_positions_and_only_legal_ones_are_replayed():
         for line in lines
     ]
     assert_refused(*rows)
-
-
-# Samples.
-
-STARTS, SEAT = ((4, 0), (0, 8), (1, 5)), 1
-ACT = make_act(TIC_TAC_TOE, lowest)
-
-
-@functools.cache
-def expected():
-    rules = TIC_TAC_TOE.rules
-    return exhaustive_play.explore(rules, lambda p: lowest(rules, p), SEAT, STARTS)
-
-
-def sample(folder, most, **settings):
-    game = TIC_TAC_TOE.game
-    return explore_all(game, ACT, SEAT, folder, most=most, starts=STARTS, **settings)
-
-
-@pytest.mark.parametrize("part_size", [1, 2**18])
-def test_no_ply_has_more_positions_than_are_allowed(part_size, tmp_path, monkeypatch):
-    most, positions = 18, expected().positions
-    assert max(positions) > 2 * most
-    seeds, sampler = [], sampling.make_sampler
-    monkeypatch.setattr(
-        ply_files, "make_sampler", lambda *given: seeds.append(given[2]) or sampler(*given)
-    )
-    found = sample(tmp_path, most, part_size=part_size)
-    assert len({*seeds}) == len(seeds) > 2  # Plies have their own samples.
-    counts = [
-        sum(len(np.load(part)) for part in sorted(ply.glob("part-*.npy")))
-        for ply in sorted(tmp_path.glob("0*"))
-    ]
-    first = next(ply for ply, count in enumerate(positions) if count > most)
-    assert counts[:first] == positions[:first] and max(counts) <= most
-    assert min(counts[first:-1]) > 0
-    assert found.sampled and found.ends.games[1:].any(axis=1).all()
-    assert all(len(np.load(path)) for path in tmp_path.glob("*/part-*.npy"))
-
-
-def test_exactly_the_allowed_number_of_positions_is_not_sampled(tmp_path):
-    largest = max(expected().positions)
-    whole = sample(tmp_path / "whole", largest)
-    assert not whole.sampled and whole.ends.games[0].tolist() == expected().games
-    assert whole.ends.decisions == expected().decisions
-    games = np.array(expected().games)
-    assert whole.ends.share(2) == (games[2] / games.sum(),) * 3
-    assert sample(tmp_path / "sample", largest - 1).sampled

@@ -1,21 +1,23 @@
-"""Export of players: the files compute what the players compute, without azjax.
+"""Export of players: the files compute what the players compute.
 
-`tests/system/test_export_player.py` has all networks and searches, and a process without azjax.
+`tests/system/test_export_player.py` has a process without azjax.
 """
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
 import pytest
 
 import azjax as az
+import guard
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.overrides import oriented_overrides
 from azjax.runs import export as exports
 from azjax.runs.export import name_leaves
 from azjax.search import UCT
-from exported import assert_close, make_player, read
+from integers import make_case
 from refusals import assert_refused
 
 pytest.importorskip("flatbuffers")
@@ -28,6 +30,23 @@ def _for_this_machine(monkeypatch):
     monkeypatch.setattr(exports, "PLATFORMS", ("cpu",))
 
 
+@functools.cache
+def make_player():
+    case = make_case("tic_tac_toe")
+    parts = az.make_parts(az.Config(search=UCT()), case.game, case.made.network)
+    with guard.sharing():
+        return az.Player(parts, case.made.network.fold(case.made.variables))
+
+
+def read(path):
+    return jax.export.deserialize(path.read_bytes())
+
+
+def assert_close(arrays, wanted):
+    for array, expected in zip(arrays, wanted, strict=True):
+        np.testing.assert_allclose(array, expected, atol=1e-4)
+
+
 @pytest.fixture
 def states(some_states):
     return jax.tree.map(lambda leaf: leaf[:5], some_states)
@@ -35,7 +54,7 @@ def states(some_states):
 
 @pytest.mark.compiles(2)  # The player's search, and the file's.
 def test_a_file_searches_as_its_seed_says(states, tmp_path):
-    player = make_player(search=UCT())
+    player = make_player()
     exported = read(az.export(player, tmp_path / FILE, num_simulations=2))
     actions = []
     for seed in (7, 8):
@@ -49,7 +68,7 @@ def test_a_file_searches_as_its_seed_says(states, tmp_path):
 
 @pytest.mark.compiles(2)  # The player's agent, and the file.
 def test_a_file_plays_the_overrides(states, tmp_path):
-    player = make_player("quantized")
+    player = make_player()
     center = jax.device_get(from_board([0, 0, 0, 0, 1, 0, 0, 0, 0]))
     last = jax.tree.map(lambda leaf: leaf[None], center)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), states, last)
@@ -63,23 +82,13 @@ def test_a_file_plays_the_overrides(states, tmp_path):
     assert weights[-1].max() == 1 > weights[:-1].max()
 
 
-@pytest.mark.compiles(1)
 def test_refusals(tmp_path, monkeypatch):
     """Before a player is loaded."""
-    check = exports.check_export
-    player = make_player()
-    custom = player.parts._replace(network=player.parts.network._replace(plain=None))
-    custom = dataclasses.replace(player, parts=custom)
-    onnx, hlo = tmp_path / "player.onnx", tmp_path / FILE
+    check, hlo = exports.check_export, tmp_path / FILE
     assert_refused(
-        (lambda: check(tmp_path / "player.pt"), "use a name that ends in .stablehlo or .onnx"),
-        (lambda: check(onnx, num_simulations=0), "ONNX files contain only the network"),
+        (lambda: check(tmp_path / "player.pt"), "use a name that ends in .stablehlo"),
         (lambda: check(hlo, batch_size=0), "batch_size is 0: use 1 or more"),
         (lambda: check(hlo, num_simulations="8"), "num_simulations is '8', which is not of"),
-        (lambda: az.export(custom, onnx), "no ONNX form, ... that ends in .stablehlo"),
     )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_refused(
-        (lambda: check(onnx), "needs the package onnx: ... install onnx"),
-        (lambda: check(hlo), "needs the package flatbuffers: ... install flatbuffers"),
-    )
+    assert_refused((lambda: check(hlo), "needs the package flatbuffers: ... install flatbuffers"))

@@ -21,8 +21,7 @@ from integers import make_case, observe, positions
 
 PATH = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 KINDS = {  # Game, whether the network is symmetric, and the number of overrides.
-    "with overrides": ("connect_four:3x4x3", True, 300),
-    "odd width": ("connect_four:3x3x3", True, 0),
+    "symmetric": ("connect_four:3x4x3", True, 300),
     "not symmetric": ("connect_four:3x3x3", False, 30),
 }
 
@@ -34,16 +33,15 @@ class Case:
         name, self.symmetric, number = KINDS[kind]
         self.game = make_case(name, self.symmetric, hidden=(16, 8, 8)).game
         integers = make_case(name, self.symmetric, hidden=(16, 8, 8)).made.variables
-        overrides = random_overrides(self.game, positions(name), number) if number else None
+        overrides = random_overrides(self.game, positions(name), number)
         about = {"game": name, "encoding": "relative", "symmetric": self.symmetric}
         save_pretrained(path, about, integers, overrides)
-        self.path, self.overrides = path, overrides
+        self.path = path
         with guard.sharing():
             network = make_quantized(self.game, integers, "relative", self.symmetric)
             evaluate = network_evaluator(self.game, network)
             agent = network_agent(self.game, evaluate, network.fold(integers))
-        if overrides is not None:
-            agent = with_overrides(agent, make_lookup(self.game, "relative", overrides))
+        agent = with_overrides(agent, make_lookup(self.game, "relative", overrides))
         self.decide = jax.jit(lambda states: agent.act(agent.params, jax.random.key(0), states))
 
     def act(self, states):
@@ -130,8 +128,6 @@ def test_lost_games_and_other_files_end_with_a_status(program, case, tmp_path, m
         return program.main()
 
     assert run(case.path, "--batch-size", "50") == 1  # Random weights lose.
-    if case.overrides is None:
-        return
     with np.load(case.path) as file:
         arrays = {name: file[name] for name in file.files}
     board = np.array([[255] * len(arrays["overrides.planes"][0])], np.uint8)

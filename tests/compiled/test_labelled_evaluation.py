@@ -1,4 +1,4 @@
-"""Evaluation on labelled positions, during training and by `azjax verify`."""
+"""Labelled positions: their labels, and evaluation during training and by `azjax verify`."""
 
 import dataclasses
 import json
@@ -10,14 +10,19 @@ import pytest
 import azjax
 from azjax import training
 from azjax.cli import custom, verify
+from azjax.games import connect_four
+from azjax.games.base import ILLEGAL, Positions
+from azjax.players.statistics import mean_proportion, proportion
 from azjax.proof.callbacks import LabelledEvaluation
-from azjax.proof.labelled import count_errors, rates
+from azjax.proof.verify import MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
+from reference import Position
+from reference import connect_four as rules
 from refusals import check_program
 from small import conv, make_run
 
@@ -103,3 +108,95 @@ def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
     unlabelled = dataclasses.replace(player, parts=parts)
     monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, unlabelled))
     check_program(verify.main, [("", many)], capfd)
+
+
+# The labels of Connect Four.
+
+ENDGAMES, LEFT = 24, 7  # Empty cells of an endgame, at most.
+
+
+@pytest.fixture(scope="module")
+def plies():
+    """`int8 [S, 7]`, plies to the end of the game after each move."""
+    with np.load(connect_four.POSITIONS) as file:
+        return file["plies"]
+
+
+def stones():
+    return np.count_nonzero(POSITIONS.states.board, axis=1)
+
+
+def test_positions_differ_and_labels_agree(plies):
+    """The player to move wins after an odd number of plies; a draw fills the board."""
+    boards = POSITIONS.states.board.reshape(-1, 6, 7)
+    distinct = {min(board.tobytes(), board[:, ::-1].tobytes()) for board in boards}
+    assert len(distinct) == len(boards)
+    np.testing.assert_array_equal(POSITIONS.states.player, stones() % 2)
+    left = 42 - stones()[:, None]
+    for outcome, right in {
+        1: (plies % 2 == 1) & (plies <= left),
+        0: plies == left,
+        -1: (plies % 2 == 0) & (plies <= left) & (plies > 0),
+        ILLEGAL: plies == 0,
+    }.items():
+        assert right[POSITIONS.outcomes == outcome].all()
+
+
+def solve(position):
+    """Returns `{action: (outcome, plies)}` for the player to move, by plain recursion."""
+    found = {}
+    for action in rules.legal(position):
+        after, reward = rules.play(position, action)
+        found[action] = (reward, 1)
+        if not after.over:
+            outcome, plies = max(solve(after).values(), key=lambda x: (x[0], -x[0] * x[1]))
+            found[action] = (-outcome, plies + 1)
+    return found
+
+
+def test_recursion_finds_the_labels_of_endgames(plies):
+    able = np.flatnonzero(stones() >= 42 - LEFT)
+    for row in np.random.default_rng(0).choice(able, ENDGAMES, replace=False):
+        board, player = POSITIONS.states.board[row], POSITIONS.states.player[row]
+        found = solve(Position(tuple(board.tolist()), int(player), False))
+        outcomes = POSITIONS.outcomes[row].tolist()
+        assert [found.get(a, (ILLEGAL, 0))[0] for a in range(7)] == outcomes
+        assert [found.get(a, (0, 0))[1] for a in range(7)] == plies[row].tolist()
+
+
+# Errors.
+
+
+def count(positions, scores, values):
+    return jax.device_get(count_errors(positions, scores, values))
+
+
+def test_errors_are_counted_by_class():
+    """Against loops over the positions of each class."""
+    rng = np.random.default_rng(1)
+    some = np.random.default_rng(0).choice(len(POSITIONS.outcomes), 700, replace=False)
+    outcomes, class_of = POSITIONS.outcomes[some], POSITIONS.class_of[some]
+    few = Positions((), outcomes, POSITIONS.classes, class_of, POSITIONS.apart)
+    scores = rng.normal(size=outcomes.shape).astype(np.float32)
+    values = rng.normal(size=len(some)).astype(np.float32)
+    values[:60:2], values[1:60:2] = np.nan, 0
+    expected = np.zeros((4, len(POSITIONS.classes)), int)
+    for row, (labels, score, value) in enumerate(zip(outcomes, scores, values, strict=True)):
+        legal = [action for action in range(7) if labels[action] != ILLEGAL]
+        best = max(labels[legal])
+        chosen = labels[max(legal, key=lambda action, score=score: score[action])]
+        flags = [True, chosen < best, best != 0, best != 0 and not value * best > 0]
+        expected[:, class_of[row]] += flags
+    found = count(few, scores, values)
+    np.testing.assert_array_equal(np.stack(found), expected)
+    assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 4
+
+
+def test_rates_are_shares_with_intervals():
+    positions = Positions((), np.zeros((1, 1)), ("a", "b", "c"), np.zeros(1), apart=("c",))
+    numbers = [9, 4, 5], [3, 1, 5], [0, 0, 1], [0, 0, 0]
+    found = rates(positions, ErrorCounts(*map(np.array, numbers)))
+    expected = {"a": (3, 9), "b": (1, 4), "c": (5, 5)}
+    mean = mean_proportion([3, 1], [9, 4])
+    assert found.errors == {n: proportion(*x) for n, x in expected.items()} | {MEAN: mean}
+    assert found.sign_errors == {"c": proportion(0, 1)}  # No mean without positions.

@@ -14,8 +14,7 @@ from azjax.games.base import choose
 from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized, symmetry_group
 from azjax.training.step import AXIS, make_mesh
 from experiments.quantize import quantize
-from integer_reference import evaluate
-from integers import make_case, observe, positions
+from integers import evaluate, make_case, observe, positions
 from refusals import assert_refused
 
 CASES = {"connect_four:3x4x3": True, "othello:4": True, "hex:3": False}

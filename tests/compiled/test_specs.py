@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import shutil
 
 import jax
@@ -12,11 +11,10 @@ import pytest
 import azjax
 import guard
 from azjax import runs
-from azjax.cli import custom, players, verify
+from azjax.cli import custom, players
 from azjax.cli.players import expand, make_agent, make_agents
 from azjax.exact import repair
 from azjax.games.base import init_batch
-from azjax.networks import MLPConfig
 from azjax.players import random_agent
 from azjax.runs import presets
 from azjax.search import PUCT, UCT
@@ -96,35 +94,6 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
     for spec, prune in (("minimax:3", False), ("alphabeta:3", True)):
         make_agent(spec, tic_tac_toe)
         assert made.pop() == ("minimax_agent", 3, prune)
-
-
-@pytest.mark.parametrize("rounds", [1, 9])
-def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
-    """With an override table of all moves, the player may break symmetry.
-
-    Then every symmetric copy is explored, or the table is repaired if rounds are left.
-    """
-    network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
-    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network), (6,))
-    rows = solution.decisions[solution.player[solution.decisions] == 0]
-    actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
-    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    path = repair.table_path(run, 6, 0, 0)
-    path.parent.mkdir()
-    refuted = np.zeros((len(rows), 9), bool)
-    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds=1))
-    arguments = ["--run-dir", str(run), "--lines", "first", "--repair", str(rounds)]
-    with guard.sharing():
-        assert verify.main([*arguments, "--json"]) == 0
-    result = json.loads(capfd.readouterr().out)
-    assert result["up_to_symmetry"] == (rounds > 1)
-    assert result["ends"]["lost"] == 0 < result["ends"]["won"]
-    assert result["overrides"] == len(rows)
-    changed = repair.load_table(path, azjax.make("tic_tac_toe")).actions != actions
-    assert changed.any() == (rounds > 1)
-    names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-overrides-*")}
-    assert ("-compared" in names) and ("-copies" in "".join(names)) == (rounds == 1)
-    assert len(names) == 2 + (rounds == 1)  # The folder of an earlier table is deleted.
 
 
 # Several players.

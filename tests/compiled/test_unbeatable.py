@@ -3,7 +3,6 @@
 import functools
 import itertools
 import json
-import re
 
 import numpy as np
 import pytest
@@ -94,33 +93,27 @@ def assert_counts(proof, moves, seat=0, same=lambda position: position):
     """The results equal those of a traversal that plays one game after the other."""
     every, ends = explore(rules, moves.__getitem__, seat, same=same), proof.exploration.ends
     assert (ends.decisions, ends.moves.tolist()) == (every.decisions, every.moves)
-    assert ends.games[0].tolist() == every.games
+    assert ends.games.tolist() == every.games
     assert proof.is_proof == (not every.lost)
 
 
-# Samples.
+# The program.
 
 
-def test_a_sample_proves_nothing(choose, tmp_path, monkeypatch, capfd):
-    """Here the player loses no game at all, sampled or not."""
-    player = make_player(choose(2, is_optimal=True))
-    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-
-    def examine(*arguments):
-        status = verify.main(["--lines", "second", *arguments])
-        return status, capfd.readouterr().out
-
-    status, text = examine("--json")
-    every = json.loads(text)
-    assert status == 0 and every["unbeatable"] and not every["sampled"]
-    status, text = examine("--most", "16", "--json")
-    found = json.loads(text)
-    assert status == 1 and found["sampled"] and not found["unbeatable"]
-    assert found["ends"]["lost"] == 0 < found["ends"]["won"]
-    assert found["decisions"] < every["decisions"]
-    _, text = examine("--most", "16")
-    assert "NOT PROVED: no explored game is lost, but positions were left out" in text
-    assert re.search(r"won .* [\d.]+ \[[\d.]+, [\d.]+\]", text)  # With its interval.
+@pytest.mark.parametrize("is_optimal", [True, False])
+def test_the_program_shows_how_games_end(is_optimal, choose, tmp_path, monkeypatch, capfd):
+    moves = choose(2, is_optimal=is_optimal)
+    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, make_player(moves)))
+    expected = explore(rules, moves.__getitem__, 1)
+    assert verify.main(["--lines", "second", "--json"]) == (not is_optimal)
+    found = json.loads(capfd.readouterr().out)
+    assert found["unbeatable"] == is_optimal and found["decisions"] == expected.decisions
+    assert [*found["ends"].values()] == expected.moves
+    assert [*found["games"].values()] == expected.games
+    assert verify.main(["--lines", "second"]) == (not is_optimal)
+    text = capfd.readouterr().out
+    assert ("UNBEATABLE moving second" in text) == is_optimal
+    assert f"{100 * expected.games[0] / sum(expected.games):.4g}" in text
 
 
 # Repair.
@@ -209,7 +202,6 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
     monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
     monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    monkeypatch.setattr(seats, "_SHORTEST", 256)
     monkeypatch.setattr(seats, "_GENERATIONS", 5)
     monkeypatch.setattr(seats, "_PATIENCE", 2)
 

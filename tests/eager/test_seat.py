@@ -10,9 +10,8 @@ import numpy as np
 
 import azjax
 from azjax.exact import seat as seats
-from azjax.exact.exhaustive import Exploration
+from azjax.exact.exhaustive import Ends, Exploration
 from azjax.exact.repair import OverrideTable, empty_table, table_path
-from azjax.exact.sampling import NO_ENDS
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig
 from azjax.players import Agent, Decision
@@ -26,7 +25,7 @@ from refusals import assert_refused
 SMOKE = presets.smoke(presets.get("default"))
 PARTS = make_parts(Config(network=MLPConfig(hidden=(4,), head_hidden=4), search=SMOKE.search))
 PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
-START = Exploration(0, 1, 1, NO_ENDS, None, False, False)
+START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None, False)
 EMPTY = empty_table(PARTS.game)
 
 
@@ -40,36 +39,34 @@ def table_of(cell, action):
     return OverrideTable(states, np.array([action], np.int32), np.zeros((1, 9), bool))
 
 
-def exploration(lost=0, sampled=False, breaks_symmetry=False):
-    ends = NO_ENDS._replace(moves=np.array([5, 5, lost]))
-    return START._replace(ends=ends, sampled=sampled, breaks_symmetry=breaks_symmetry)
+def exploration(lost=0, breaks_symmetry=False):
+    ends = START.ends._replace(moves=np.array([5, 5, lost]))
+    return START._replace(ends=ends, breaks_symmetry=breaks_symmetry)
 
 
 def test_a_proof_needs_all_games_in_all_copies_without_a_loss():
-    for faults in itertools.product([0, 1], [False, True], [False, True]):
+    for faults in itertools.product([0, 1], [False, True]):
         proof = seats.SeatProof(exploration(*faults), pathlib.Path(), False, EMPTY)
         assert (proof.lost, proof.is_proof) == (faults[0], not any(faults))
 
 
 ONCE, COMPARED, COPIES = "", "-compared", "-copies"
-STEPS = [  # Symmetric, exact, simulations, table, last round, result; steps, still symmetric.
-    (False, False, 0, EMPTY, True, {}, [ONCE], False),
-    (True, False, 0, EMPTY, True, {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, True, {"lost": 1}, [ONCE], True),
-    (True, False, 0, EMPTY, True, {"sampled": True}, [ONCE], True),
-    (True, True, 0, EMPTY, True, {}, [ONCE], True),
-    (True, True, 4, EMPTY, True, {}, [ONCE, COMPARED], True),
-    (True, True, 0, table_of(4, 0), True, {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, True, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
-    (True, False, 0, EMPTY, False, {"breaks_symmetry": True}, [ONCE, COMPARED], True),
+STEPS = [  # Symmetric, exact, simulations, table, result; steps, still symmetric.
+    (False, False, 0, EMPTY, {}, [ONCE], False),
+    (True, False, 0, EMPTY, {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, {"lost": 1}, [ONCE], True),
+    (True, True, 0, EMPTY, {}, [ONCE], True),
+    (True, True, 4, EMPTY, {}, [ONCE, COMPARED], True),
+    (True, True, 0, table_of(4, 0), {}, [ONCE, COMPARED], True),
+    (True, False, 0, EMPTY, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
 ]
 
 
 def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
-    """In the last round all copies are explored if the player breaks symmetry."""
+    """All copies are explored if the player breaks symmetry."""
     for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
-    for symmetric, exact, simulations, table, is_last, result, steps, stays in STEPS:
+    for symmetric, exact, simulations, table, result, steps, stays in STEPS:
         explored = []
 
         def explore(game, act, seat, folder, explored=explored, result=result, **settings):
@@ -82,12 +79,12 @@ def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
         player = Player(PARTS._replace(network=network), PLAYER.params, 6)
         path = table_path(tmp_path, 6, 1, simulations)
         games = seats._Games(player, 1, simulations, path, seats.exhaustive.finish)
-        proof = games.explore(table, 99, is_last)
-        begin = f"6-second-{simulations}-99-" + "overrides-" * len(table.actions)
+        proof = games.explore(table)
+        begin = f"6-second-{simulations}-" + "overrides-" * len(table.actions)
         begin += seats._digest(player, table)
         assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
         settings = {
-            ONCE: {"most": 99, "symmetric": symmetric},
+            ONCE: {"symmetric": symmetric},
             COMPARED: {"symmetric": True, "compare": True},
             COPIES: {},
         }
@@ -108,7 +105,7 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
     monkeypatch.setattr(seats.exhaustive, "explore", lambda *given, **settings: [START])
     path = table_path(tmp_path, 6, 0, 0)
     games = seats._Games(PLAYER, 0, 0, path, seats.exhaustive.finish)
-    games.explore(table_of(4, 0), None, True)
+    games.explore(table_of(4, 0))
     assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
 
 
@@ -170,13 +167,12 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (prove(PLAYER, "frist"), "seat is 'frist': use 'first' or 'second'; did you mean"),
         (prove("tic_tac_toe", "first"), "player is 'tic_tac_toe', which is not of type Player"),
         (prove(*first, simulations=-1), "simulations is -1: use 0 to 1000000"),
-        (prove(*first, most=15), "most is 15: use 16 or more"),
         (prove(*first, rounds=-1), "rounds is -1: use 0 or more"),
         (prove(*first, run_dir=None), "run_dir is None, and the player has none: name a folder"),
         (prove(random, "first", simulations=4), "puct is a random search, so nothing can be"),
         (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
         (lambda: azjax.verify(PLAYER.agent), "player is Agent...which is not of type Player"),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
-        (lambda: azjax.export(PLAYER.agent, "player.onnx"), "player is Agent...which is not of"),
+        (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
         (lambda: azjax.make(None), "name is None, which is not of type str"),
     )

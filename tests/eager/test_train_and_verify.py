@@ -34,10 +34,7 @@ VERIFY = [
     ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
-    ("--lines first --most 3", "--most is 3", "use 16 or more"),
-    ("--most 999", "--most is a setting of --lines: add --lines first"),
     ("--repair 9", "--repair is a setting of --lines: add --lines first"),
-    ("--lines first --repair 9 --most 99", "--repair explores all games: leave --most out"),
 ]
 
 

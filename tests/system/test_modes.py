@@ -120,7 +120,6 @@ def use_training(player, folder):
 
 
 def use_runs(player, folder):
-    azjax.export(player, folder / "player.onnx")
     azjax.export(player, folder / "player.stablehlo", num_simulations=2, batch_size=1)
     parts, mesh = make_parts(MLP), training.make_mesh(jax.devices()[:1])
     runs.create_run(folder / "run", MLP)

@@ -18,8 +18,7 @@ from azjax.networks.quantized import make_quantized
 from azjax.runs import player as players
 from azjax.runs import pretrained
 from experiments import add_overrides
-from integer_reference import evaluate
-from integers import make_case, observe, positions
+from integers import evaluate, make_case, observe, positions
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 
