@@ -113,9 +113,11 @@ def self_play(
         is_full = jnp.arange(length) < full_moves(config)
         if some_are_fast:
             is_full = jax.random.permutation(keys[0, 0, -1], is_full)
-        shapes = jax.eval_shape(lambda: full(keys[0, :, 0], games, None).tree)
-        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        (games, _), transitions = jax.lax.scan(move, (games, empty), (keys, is_full))
+        tree = None
+        if config.reuse:  # At first, there is nothing to continue.
+            shapes = jax.eval_shape(lambda: full(keys[0, :, 0], games, None).tree)
+            tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, is_full))
         return games, transitions
 
     size = group_size(config, len(keys))
