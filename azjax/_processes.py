@@ -1,13 +1,18 @@
-"""Coordination of several processes: they fail and stop together.
+"""Several processes that train together: how they start, exchange texts, fail and stop.
 
-All processes of a run must call these functions in the same order.
+All processes of a run must call the functions that exchange something in the same order.
 """
 
 import collections
 import contextlib
 import hashlib
 import json
+import os
 import re
+import socket
+import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -15,9 +20,19 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from azjax._commands import write_note
+
 Result = TypeVar("Result")
 
 _MOST_BYTES = 1024  # Maximum length of a text that processes exchange.
+_HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
+_LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
+_FAILS = 5  # The same for a process that failed: the others may wait for it.
+_VARIABLES = (
+    "outside SLURM, Open MPI, Kubernetes and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT "
+    "of process 0, with a free port, JAX_NUM_PROCESSES to the number of processes, and "
+    "JAX_PROCESS_ID to 0, 1 and so on"
+)
 
 
 class OtherProcessError(Exception):
@@ -34,6 +49,92 @@ class OtherProcessEnded(BaseException):
         others = {*range(jax.process_count())} - {jax.process_index()}
         who = f"process {others.pop()}" if len(others) == 1 else "another process"
         super().__init__(f"{who} ended before the others: start all processes again")
+
+
+# Before JAX starts, and at the end.
+
+
+def join() -> None:
+    """Makes this process one of several, before JAX creates its devices; see `_VARIABLES`."""
+    jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
+    address, names = os.environ.get("JAX_COORDINATOR_ADDRESS"), ("NUM_PROCESSES", "PROCESS_ID")
+    try:
+        numbers = (os.environ.get(f"JAX_{name}") for name in names)
+        count, index = (None if number is None else int(number) for number in numbers)
+        if address is not None and index == 0:  # JAX's service would end with a C++ error.
+            socket.create_server(("", int(address.rpartition(":")[2]))).close()
+        # `run` waits less than the timeout, after which JAX would abort the process.
+        jax.distributed.initialize(
+            address,
+            count,
+            index,
+            heartbeat_timeout_seconds=_HEARTBEAT,
+            shutdown_timeout_seconds=2 * _LEAVES,
+        )
+    except (ValueError, IndexError, OSError, RuntimeError) as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(f"the processes cannot connect ({reason}): {_VARIABLES}") from error
+
+
+def run(program: Callable[[], int]) -> int:
+    """Runs a program and returns its exit status; leaves the other processes, if there are any."""
+    try:
+        status = program()
+        failed = status == 2
+    except OtherProcessEnded as error:
+        write_note(f"error: {error}")
+        os._exit(2)  # JAX would wait for the other process.
+    except (Exception, SystemExit) as error:
+        if not jax.distributed.is_initialized():
+            raise
+        if isinstance(error, Exception):
+            traceback.print_exc()
+        status, failed = 1, True
+    if jax.distributed.is_initialized():
+        thread = threading.Thread(target=_disconnect, daemon=True)
+        thread.start()
+        thread.join(_FAILS if failed else _LEAVES)
+        if thread.is_alive():
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(status)
+    return status
+
+
+def _disconnect() -> None:
+    with contextlib.suppress(RuntimeError):  # Another process has failed as well.
+        jax.distributed.shutdown()
+
+
+def index_and_count() -> tuple[int, int]:
+    """Returns the index of this process and their number; JAX's public functions would start it."""
+    if not jax.distributed.is_initialized():
+        return 0, 1
+    from jax._src.distributed import global_state
+
+    return global_state.process_id, global_state.num_processes
+
+
+def is_first() -> bool:
+    """Returns whether this is process 0, which writes and prints."""
+    return index_and_count()[0] == 0
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def set_cpu_devices(number: int) -> None:
+    """Sets the number of CPU devices of this process, unless a flag or variable of JAX sets it."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and "host_platform_device_count" not in flags:
+        jax.config.update("jax_num_cpu_devices", number)
+
+
+# While they train.
 
 
 @contextlib.contextmanager
@@ -104,5 +205,5 @@ def check_devices() -> None:
         numbers = ", ".join(str(counts[index]) for index in sorted(counts))
         raise ValueError(
             f"the processes have {numbers} devices: give each the same number (on CPUs: "
-            f"`cpu_devices={min(counts.values())}`)"
+            f"cpu_devices {min(counts.values())})"
         )

@@ -131,6 +131,10 @@ class Kinds(NamedTuple):
     tag: str
     classes: dict[str, type]
 
+    def choose(self, name: str, chosen: Any) -> type:
+        """Returns the dataclass of a kind; `name` is that of the tag in errors."""
+        return self.classes[checked(name, chosen, Literal[*self.classes])]
+
 
 def find_kinds(hint: Any) -> Kinds | None:
     """Returns the kinds of a union of dataclasses, or None for another type."""
@@ -143,25 +147,6 @@ def find_kinds(hint: Any) -> Kinds | None:
     return Kinds(tag, {getattr(cls, tag): cls for cls in classes})
 
 
-def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
-    """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds."""
-
-    def full(name):
-        return prefix + (name.replace("_", "-") if prefix.startswith("--") else name)
-
-    if not isinstance(chosen, str) or chosen not in kinds.classes:
-        known = " or ".join(map(repr, kinds.classes))
-        meant = did_you_mean(chosen, kinds.classes)
-        raise ValueError(f"{full(kinds.tag)} is {chosen!r}: use {known}{meant}")
-    for name in names:
-        readers = [k for k, cls in kinds.classes.items() if name in cls.__dataclass_fields__]
-        if readers and chosen not in readers:
-            raise ValueError(
-                f"{full(name)} is a setting of {' and '.join(readers)}, and {full(kinds.tag)} is "
-                f"{chosen}: leave it out, or choose {full(kinds.tag)} {' or '.join(readers)}"
-            )
-
-
 def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
     """Builds a (nested) dataclass of settings from a JSON object; missing entries get defaults.
 
@@ -172,8 +157,7 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
     if kinds := find_kinds(cls):
         chosen = content.get(kinds.tag, next(iter(kinds.classes)))
-        check_kind(kinds, chosen, content, prefix)
-        cls = kinds.classes[chosen]
+        cls = kinds.choose(prefix + kinds.tag, chosen)
     hints = typing.get_type_hints(cls)
     values = {}
     for name, value in content.items():

@@ -1,4 +1,4 @@
-"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots, loggers.
+"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots.
 
 Those of other modules are imported here, so that all are in one namespace.
 """
@@ -6,29 +6,41 @@ Those of other modules are imported here, so that all are in one namespace.
 import contextlib
 import errno
 import json
+import math
 import pathlib
-import re
 import signal
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import check_installed, write_note
+from azjax._commands import write_note
 from azjax._files import Path
+from azjax.games.base import State
+from azjax.players import Agent, search_agent
+from azjax.players.arena import draw_openings, play_match
+from azjax.players.statistics import Interval, elo_difference
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
-from azjax.runs.strength import Strength
+from azjax.search import UCT
+from azjax.search.evaluators import rollout_evaluator
 from azjax.training import metrics
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Record
+from azjax.training.parts import Parts
 from azjax.viz import animation
 
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
-__all__ += ["Printer", "Records", "Snapshots", "Strength", "TensorBoard", "Verification"]
-__all__ += ["WeightsAndBiases"]
+__all__ += ["Printer", "Records", "Snapshots", "Strength", "Verification"]
+_STREAM = 2**31  # Folded into the seed of matches; above all iterations: no key is reused.
+_PLIES = 2  # Random moves of an opening.
+_EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
 
 
 class Records(Callback):
@@ -57,44 +69,64 @@ class Printer(Callback):
     its terminal is closed, training continues: SIGHUP ends it, unless the user has prevented that.
     """
 
-    def __init__(self, start: Callable[[Loop], Callable[[Record], None]]):
-        """Takes `Loop -> print`, called at the start; `print.close` is called, if there is one."""
-        self._start, self._print = start, None
-
-    def on_start(self, loop: Loop) -> None:
-        self._print: Any = self._start(loop)
+    def __init__(self, show: Callable[[Record], None]):
+        """Takes the function."""
+        self._show = show
 
     def on_iteration(self, loop: Loop) -> None:
         try:
-            self._print(loop.record)
+            self._show(loop.record)
         except OSError as error:
             interrupts.discard_output()
             if error.errno != errno.EIO:
                 loop.interrupted, interrupts.now.signal = True, signal.SIGPIPE
 
-    def on_end(self, loop: Loop) -> None:
-        self.close()  # Later callbacks print results, and a terminal has one writer.
-
-    def close(self) -> None:
-        shown, self._print = self._print, None
-        with contextlib.suppress(OSError):
-            getattr(shown, "close", lambda: None)()
-
 
 class Checkpoints(Callback):
-    """Saves a checkpoint every few iterations, and after the last one."""
+    """Saves a checkpoint every few iterations, and after the last one.
+
+    A thread writes a copy of the state while training goes on; the last checkpoint is complete
+    before training ends. An error of the thread is raised at the next checkpoint.
+    """
 
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, verifies_all: bool):
-        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`."""
+        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`.
+
+        `every` is a number of iterations; 0: every 10, but at most one checkpoint a minute.
+        """
         self._run_dir, self._every, self._keep, self._all = run_dir, every, keep, verifies_all
+        self._thread, self._started = ThreadPoolExecutor(1), -math.inf
+        self._written: Future | None = None
 
     def on_iteration(self, loop: Loop) -> None:
-        if loop.is_last or loop.iteration % self._every == 0:
-            score = metrics.rank(loop.record, self._all)
-            checkpoint.save(self._run_dir, loop.state, score, self._keep)
+        if not (loop.is_last or self._is_due(loop.iteration)):
+            return
+        self._wait(loop)
+        self._started, score = time.monotonic(), metrics.rank(loop.record, self._all)
+        given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
+        self._written = self._thread.submit(checkpoint.write, *given)
+        if loop.is_last:
+            self._wait(loop)
+
+    def _is_due(self, iteration: int) -> bool:
+        if iteration % (self._every or _EVERY):
+            return False
+        is_early = time.monotonic() - self._started < _PAUSE
+        return self._every > 0 or not processes.any_of(is_early)
+
+    def _wait(self, loop: Loop) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            processes.in_all(written.result)
             loop.tell("on_checkpoint")
+
+    def close(self) -> None:
+        """Waits for the thread; training has failed if it still writes."""
+        self._thread.shutdown()
+        if self._written is not None and (error := self._written.exception()):
+            write_note(str(error))
 
 
 class Interrupts(Callback):
@@ -139,74 +171,83 @@ class Snapshots(Callback):
                 write_note(f"{said}: {error.strerror}")
 
 
-class TensorBoard(Callback):
-    """Writes every metric as a TensorBoard scalar to a folder, with the package tensorboardX.
+class Strength(Callback):
+    """Measures the averaged network in matches against two frozen opponents.
 
-    A resumed run replaces the points after its checkpoint.
+    One opponent is UCT with random rollouts. The other is the best older version of the network.
+    At first this is the network that training starts from, also in a resumed run. A network that
+    beats it takes its place: the interval of their Elo difference must be above 0. Games start from
+    random openings, and each opening is played from both seats.
+
+    The record gets the Elo differences `elo_uct` and `elo_best`; the ends of their 95% intervals,
+    `elo_uct_low`, `elo_uct_high`, `elo_best_low` and `elo_best_high`; and `elo_best_iteration`, the
+    iteration of the best older version. The matches have their own random keys and leave the
+    training state unchanged, so training is bit for bit the same without them.
     """
 
-    def __init__(self, folder: Path):
-        check_installed("tensorboardX", "TensorBoard")
-        self._folder, self._writer = pathlib.Path(folder), None
+    def __init__(
+        self,
+        parts: Parts,
+        every: int = 10,
+        num_games: int = 64,
+        seed: int = 0,
+        *,
+        simulations: int = 100,
+    ):
+        """Builds the players. The matches compile when the first one is played.
+
+        Args:
+          parts: the components of training.
+          every: iterations between two measurements.
+          num_games: games against each opponent, half of them from each seat; fewer if the game
+            has fewer openings and both players are deterministic.
+          seed: seed of all randomness in the matches.
+          simulations: simulations of UCT.
+        """
+        if every < 1 or num_games < 2:
+            raise ValueError(f"every is {every} and num_games {num_games}: use 1 and 2 or more")
+        game = parts.game
+        self._game, self._every, self._num_games = game, every, num_games
+        self._seed_key = jax.random.fold_in(jax.random.key(seed), _STREAM)
+        self._fold = jax.jit(parts.network.fold)
+        self._network = search_agent(game, parts.search, parts.evaluate, name="network")
+        uct = UCT(num_simulations=simulations)
+        self._uct = search_agent(game, uct, rollout_evaluator(game))
 
     def on_start(self, loop: Loop) -> None:
-        from tensorboardX import SummaryWriter  # An optional package that is slow to import.
-
-        # TensorBoard drops the points of earlier files from this step on.
-        self._writer: Any = SummaryWriter(str(self._folder), purge_step=loop.iteration + 1)
+        self._replace_best(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        for name, value in _scalars(loop).items():
-            self._writer.add_scalar(name, value, loop.iteration)
-        self._writer.flush()
+        if loop.iteration % self._every:
+            return
+        key = jax.random.fold_in(self._seed_key, loop.iteration)
+        key_openings, key_uct, key_best = jax.random.split(key, 3)
+        plies = min(_PLIES, self._game.max_plies - 1)
+        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies)
+        current = self._with(loop.average)
+        uct = self._measure(current, self._uct, key_uct, openings)
+        best = self._measure(current, self._with(self._best), key_best, openings)
+        loop.add(
+            **_as_metrics("elo_uct", uct),
+            **_as_metrics("elo_best", best),
+            elo_best_iteration=self._best_iteration,
+        )
+        if best.low > 0:
+            self._replace_best(loop)
 
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+    def _with(self, variables: Any) -> Agent:
+        return self._network._replace(params=self._fold(variables))
 
+    def _measure(self, current: Agent, other: Agent, key: jax.Array, openings: State) -> Interval:
+        match = play_match(self._game, current, other, self._num_games, key, openings)
+        one, two = match.moving_first, match.moving_second
+        return elo_difference(one.wins + two.wins, one.draws + two.draws, one.losses + two.losses)
 
-class WeightsAndBiases(Callback):
-    """Logs every metric to Weights & Biases, with the package wandb.
-
-    The arguments are those of `wandb.init`, such as `mode="offline"`. A resumed run continues its
-    W&B run if `dir` is given: the folder in which W&B keeps its files.
-    """
-
-    def __init__(self, project: str = "azjax", **settings: Any):
-        check_installed("wandb", "Weights & Biases")
-        self._settings: dict[str, Any] = {"project": project, **settings}
-        self._run: Any = None
-
-    def on_start(self, loop: Loop) -> None:
-        """Starts a W&B run, or continues the newest one with files in `dir` after a resume."""
-        import wandb  # An optional package that is slow to import.
-        from wandb import errors
-
-        folder, known = self._settings.get("dir"), {}
-        if folder is not None and loop.iteration:
-            names = [path.name for path in pathlib.Path(folder).glob("wandb/*run-*")]
-            found = [re.search(r"run-(\d{8}_\d{6})-(.+)$", name) for name in names]
-            if found := [match for match in found if match]:
-                known = {"id": max(found, key=lambda match: match[1])[2], "resume": "allow"}
-        try:
-            self._run = wandb.init(**known | self._settings)
-        except (errors.Error, ValueError) as error:  # Such as a mode that does not exist.
-            said = str(error).partition("\n")[0].rstrip(".")
-            raise ConnectionError(
-                f"Weights & Biases did not start ({said}): call `wandb login`, or resume the run "
-                "with the environment variable WANDB_MODE=offline, or without this logger"
-            ) from error
-
-    def on_iteration(self, loop: Loop) -> None:
-        if loop.iteration >= self._run.step:  # W&B rejects steps that it has already.
-            self._run.log(_scalars(loop), step=loop.iteration)
-
-    def close(self) -> None:
-        if self._run is not None:
-            self._run.finish()
+    def _replace_best(self, loop: Loop) -> None:
+        # The next iteration overwrites the buffers of `loop.average`.
+        self._best = jax.tree.map(jnp.copy, loop.average)
+        self._best_iteration = loop.iteration
 
 
-def _scalars(loop: Loop) -> dict[str, float]:
-    """Returns all metrics of an iteration that are not None, except `iteration`."""
-    metrics = loop.record.as_dict().items()
-    return {name: value for name, value in metrics if value is not None and name != "iteration"}
+def _as_metrics(name: str, elo: Interval) -> dict[str, float]:
+    return {name: elo.estimate, f"{name}_low": elo.low, f"{name}_high": elo.high}

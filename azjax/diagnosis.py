@@ -54,7 +54,7 @@ class _Case(NamedTuple):
 def diagnose(
     run_dir: files.Path, game: Game | None = None, parts: Parts | None = None
 ) -> list[Finding]:
-    """Examines the newest checkpoint of a run; changes nothing.
+    """Examines the newest sound checkpoint of a run; see `checkpoint.restore`.
 
     A custom game, or parts with a custom network, must be given. A CheckpointError is raised if
     nothing was saved.
@@ -62,7 +62,7 @@ def diagnose(
     config = read_config(run_dir)
     parts = make_parts(config, game) if parts is None else parts
     mesh = training.make_mesh(jax.devices()[:1])
-    state, _ = checkpoint.restore(run_dir, parts, mesh, set_aside=False)
+    state, _ = checkpoint.restore(pathlib.Path(run_dir), parts, mesh)
     if state is None:
         raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: train it first")
     records = metrics.read_records(pathlib.Path(run_dir, "metrics.jsonl"))

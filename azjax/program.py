@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import gc
 import pathlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,28 +20,25 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import games, runs, training
 from azjax._commands import write_note
-from azjax._settings import from_dict, list_changes
-from azjax.callbacks import (
-    Checkpoints,
-    Interrupts,
-    Printer,
-    Records,
-    Snapshots,
-    TensorBoard,
-    WeightsAndBiases,
-)
+from azjax._settings import from_dict
+from azjax.callbacks import Checkpoints, Interrupts, Printer, Records, Snapshots, Strength
 from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint, directory, presets
-from azjax.runs.config import IN_PYTHON, Config, Plan, count_devices, is_custom, make_parts
+from azjax.runs.config import (
+    IN_PYTHON,
+    Config,
+    Plan,
+    check_kept,
+    count_devices,
+    is_custom,
+    make_parts,
+)
 from azjax.runs.player import Player
-from azjax.runs.strength import Strength
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.report import write_report
-
-_SMOKE_PLAN: dict[str, Any] = {"until": "never", "max_iterations": 3}
 
 
 @dataclasses.dataclass
@@ -111,8 +107,7 @@ class Run:
         if every := plan.strength_every:
             number = plan.strength_games
             listed.append(Strength(self.loop.parts, every, number, self.config.seed))
-        loggers = _make_loggers(plan, self.run_dir, self.config)
-        listed += [*callbacks, *loggers, Records(self.run_dir / "metrics.jsonl"), *displays]
+        listed += [*callbacks, Records(self.run_dir / "metrics.jsonl"), *displays]
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
         listed += [self.certification, Checkpoints(self.run_dir, every, keep, verifies_all)]
         self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
@@ -150,13 +145,13 @@ def train(
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
         a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
       run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw, 0 by default; a `Config` has its own.
+      seed: the seed of every random draw; by default that of the `Config`, or 0.
       resume: whether to resume the run in this directory. The run keeps its settings and, except
         for the given fields, its plan; a custom game or custom parts must be given again.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration, and on stderr what follows the last one.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
-        needs the name of a game or a `Game`; `cpu_devices` is for the program only.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset` and
+        `smoke` need the name of a game or a `Game`; `cpu_devices` is for the program only.
 
     Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
     exited; the iteration is finished and saved first.
@@ -177,7 +172,7 @@ def train(
         config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    shown: list[Callback] = [Printer(lambda loop: metrics.print_line)] if display else []
+    shown: list[Callback] = [Printer(metrics.print_line)] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, parts, whole, path, resume=resume) as run:
@@ -185,98 +180,50 @@ def train(
     return run
 
 
-def _make_loggers(plan: Plan, run_dir: pathlib.Path, config: Config) -> list[Callback]:
-    """Makes the loggers of a plan; raises a ValueError if a package is missing."""
-    makers = {
-        "tensorboard": lambda: TensorBoard(run_dir / "tensorboard"),
-        "wandb": lambda: WeightsAndBiases(
-            dir=str(run_dir), name=run_dir.name, config=config.as_dict()
-        ),
-    }
-    return [makers[name]() for name in plan.log]
-
-
-def choose_settings(
-    name: str | None,
-    game: Game | None = None,
-    *,
-    preset: str | None = None,
-    smoke: bool = False,
-    change: Callable[[Config], Config] = lambda config: config,
-) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run.
-
-    Args:
-      name: the game, as in `games.make`, or as the settings record a custom one; by default, that
-        of the preset.
-      game: the game itself, if it is custom.
-      preset: the preset; by default, the game determines it.
-      smoke: whether to shrink everything.
-      change: changes the settings of the preset before they are shrunk and fitted to a custom game.
-    """
-    preset = preset or presets.name_for(name or Config.game, game)
-    config = presets.get(preset)
-    config = change(dataclasses.replace(config, game=name or config.game))
-    plan: dict[str, Any] = {"preset": preset}
-    if smoke:
-        config, plan = presets.smoke(config), {**plan, "smoke": True, **_SMOKE_PLAN}
-    return config if game is None else presets.fit(config, game), Plan(**plan)
-
-
 def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run; checks that every argument has an effect."""
-    for name in plan.keys() & {"preset", "smoke"}:
-        if isinstance(what, Parts) or (isinstance(what, Config) and name == "preset"):
+    """Returns the settings and the plan of a new run."""
+    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
+    if isinstance(what, Game):
+        name = f"{IN_PYTHON}:{what.name}"
+        config, base = presets.choose(name, what, preset=preset, is_smoke=smoke)
+    elif isinstance(what, str):
+        config, base = presets.choose(what, preset=preset, is_smoke=smoke)
+    elif isinstance(what, Config | Parts):
+        for name in plan.keys() & {"preset", "smoke"}:
             kind = type(what).__name__
             raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
-    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
-    if isinstance(what, Config):
-        if seed is not None:
-            raise ValueError(f"the Config has the seed {what.seed}: leave seed={seed} out")
-        config, base = what, Plan()
-        if smoke:
-            config, base = presets.smoke(what), Plan(**_SMOKE_PLAN)
-    elif isinstance(what, Parts):
-        config, base = Config(game=what.game.name, parts=IN_PYTHON), Plan()
-    elif isinstance(what, Game):
-        name = f"{IN_PYTHON}:{what.name}"
-        config, base = choose_settings(name, what, preset=preset, smoke=smoke)
-    elif isinstance(what, str):
-        config, base = choose_settings(what, preset=preset, smoke=smoke)
+        config = Config(game=what.game.name, parts=IN_PYTHON) if isinstance(what, Parts) else what
+        base = Plan()
     else:
         raise ValueError(
             f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
             "Config or Parts"
         )
-    if not isinstance(what, Config):
-        config = dataclasses.replace(config, seed=seed or 0)
+    config = config if seed is None else dataclasses.replace(config, seed=seed)
     return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
 
 def _read_settings(
     run_dir: pathlib.Path | None, what: Any, seed: int | None, changes: dict[str, Any]
 ) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a run to resume; checks that nothing else is given."""
+    """Returns the settings and the plan of a run to resume; checks that the former stay."""
     if run_dir is None:
         raise ValueError("run_dir is None: name the run to resume")
-    kept = changes.keys() & {"preset", "smoke"}
-    for name in kept | ({"seed"} if seed is not None else set()):
-        raise ValueError(f"a resumed run keeps its settings: leave {name} out")
-    config, saved = runs.read_config(run_dir), runs.read_settings(run_dir / "plan.json", Plan)
+    config, saved = runs.read_config(run_dir), runs.read_plan(run_dir)
     is_given = isinstance(what, Game | Parts)
     if is_given != (bool(config.parts) or is_custom(config.game)):
         known = config.game if is_given else "a custom game or custom parts"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    if isinstance(what, str) and what != config.game:
-        raise ValueError(f"{run_dir} is a run of {config.game}, not of {what}")
-    if isinstance(what, Config):
-        for name, old, new in list_changes(config, what):
-            if name != "replay.shards":  # A new run adapts it to the devices.
-                raise ValueError(
-                    f"a resumed run keeps its settings, and {name} was {old!r}, not {new!r}: "
-                    "start a new run in another run_dir"
-                )
-    return config, from_dict(Plan, dataclasses.asdict(saved) | changes)
+    asked, plan = config, from_dict(Plan, dataclasses.asdict(saved) | changes)
+    if isinstance(what, str):
+        asked = dataclasses.replace(config, game=what)
+    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
+        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
+        asked = dataclasses.replace(what, replay=replay)
+    if seed is not None:
+        asked = dataclasses.replace(asked, seed=seed)
+    check_kept((config, saved), (asked, plan))
+    return config, plan
 
 
 @contextlib.contextmanager
@@ -287,7 +234,6 @@ def open_run(
     run_dir: pathlib.Path | None = None,
     *,
     resume: bool = False,
-    keep_shards: bool = False,
     started: float | None = None,
 ) -> Iterator[Run]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
@@ -300,7 +246,6 @@ def open_run(
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one in `runs/`.
       resume: whether to resume the run in this directory.
-      keep_shards: whether a new run keeps its `replay.shards`, whatever the number of devices.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
     started = time.monotonic() if started is None else started
@@ -309,45 +254,42 @@ def open_run(
         def hold(run_dir: pathlib.Path) -> None:
             processes.in_first(lambda: held.enter_context(directory.hold(run_dir)))
 
-        gc.disable()  # The collector would scan the many small objects of tracing again and again.
-        try:
-            directory.check_locks()
-            processes.check_devices()
-            if jax.process_count() > 1:
-                package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-                same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
-                same["the code of azjax"] = [path.read_bytes() for path in package]
-                processes.check_same(same | vars(config) | vars(plan))
-            fixed = resume or keep_shards or bool(config.parts)
-            config, parts, mesh = _fit(config, parts, fixed)
-            goal = _choose_goal(plan, parts.game)
-            # A missing package stops all processes here, before anything is compiled.
-            processes.in_all(lambda: _make_loggers(plan, pathlib.Path(), config))
-            numbered = run_dir is None
-            path = name_runs(config, plan) if run_dir is None else run_dir
-            state, seconds = None, 0.0
-            if resume:
-                hold(path)
-                state, seconds = _restore(path, parts, mesh)
-            else:
-                processes.in_first(lambda: runs.check_free(path, numbered=numbered))
-            state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
-            needs = memory.estimate(parts, mesh, step)
-            memory.check_fits(needs)
-            if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
-                plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
-            content = dataclasses.asdict(plan)
-            if resume:
-                processes.in_first(lambda: files.write_json(path / "plan.json", content))
-            else:
-                path = runs.create_run(path, config, content, numbered=numbered)
-                hold(path)
-            evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
-            loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-            run = Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
-        finally:
-            gc.enable()
-        yield run
+        directory.check_locks()
+        _check_processes(config, plan, run_dir, resume)
+        config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
+        goal = _choose_goal(plan, parts.game)
+        path = name_runs(config, plan) if run_dir is None else run_dir
+        state, seconds = None, 0.0
+        if resume:
+            hold(path)
+            state, seconds = _restore(path, parts, mesh)
+        else:
+            processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
+        state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
+        needs = memory.estimate(parts, mesh, step)
+        memory.check_fits(needs)
+        if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
+            plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
+        content = dataclasses.asdict(plan)
+        if resume:
+            processes.in_first(lambda: files.write_json(path / "plan.json", content))
+        else:
+            path = runs.create_run(path, config, content, numbered=run_dir is None)
+            hold(path)
+        evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
+        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
+        yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
+
+
+def _check_processes(
+    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
+) -> None:
+    processes.check_devices()
+    if jax.process_count() > 1:
+        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
+        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
+        same["the code of azjax"] = [path.read_bytes() for path in package]
+        processes.check_same(same | vars(config) | vars(plan))
 
 
 def _note(sentence: str) -> None:
@@ -359,8 +301,10 @@ def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh
     """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
     devices, shards = jax.devices(), parts.replay.shards
     if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
-        evenly = None if fixed else (config.selfplay.games, config.learner.batch_size)
-        number = count_devices(shards, len(devices), evenly=evenly)
+        number = count_devices(len(devices), shards)
+        if not fixed:  # The shards can change.
+            games, batch = config.selfplay.games, config.learner.batch_size
+            number = max(number, count_devices(len(devices), games, batch))
         if number < len(devices):
             _note(
                 f"{number} of {len(devices)} devices are used: no larger number divides "
@@ -383,8 +327,8 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f'{game.name} has too many positions to enumerate, so `until="{plan.until}"` '
-            'cannot be proved: use `until="never"` with `max_iterations`'
+            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
+            f"player is {plan.until}: use until never with max_iterations"
         )
     return plan.until
 
@@ -392,19 +336,29 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 def name_runs(config: Config, plan: Plan) -> pathlib.Path:
     """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
     place, _, detail = config.game.partition(":")
-    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
-    if not is_custom(config.game) and detail:
+    game = pathlib.Path(place).stem  # Custom games have the name of their file.
+    if detail and not is_custom(config.game):
         game = f"{game}-{detail}"
     return pathlib.Path("runs", "-".join(dict.fromkeys([game, plan.preset])))
 
 
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Disables the garbage collector, which scans the small objects of tracing again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_without_collector()
 def _compile(
     config: Config, parts: Parts, mesh: Mesh, examine_every: int, state: training.TrainState | None
 ) -> tuple[training.TrainState, Any, Verification | None]:
     """Compiles an iteration and the verification, and meanwhile makes the first state."""
     step: Any = training.make_iteration(parts, mesh)
-    # The keys of a restored state may not have JAX's default implementation.
-    lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)
+    lowered = step.lower(training.abstract_state(parts, mesh))
     with ThreadPoolExecutor() as pool:
         compiled = pool.submit(lowered.compile, training.compiler_options())
         verification = None
@@ -420,7 +374,7 @@ def _restore(
 ) -> tuple[training.TrainState | None, float]:
     """Returns the newest sound state of a run, if it has one, and its seconds of training."""
     records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    state, skipped = checkpoint.restore(run_dir, parts, mesh)
     for sentence in skipped:
         _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0

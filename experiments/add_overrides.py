@@ -22,8 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import azjax
+from azjax import _processes as processes
 from azjax._commands import command
-from azjax.cli import console, launch, verify
+from azjax.cli import console, verify
 from azjax.exact.exhaustive import Exploration, Watch, explore, finish
 from azjax.exact.repair import load_table, table_path
 from azjax.exact.seat import SEATS, make_decide
@@ -31,6 +32,7 @@ from azjax.games.base import Game
 from azjax.players import Agent, network_agent
 from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
 from azjax.runs import pretrained
+from experiments.quantize import add_player
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ def prune(
 
 def run(options: Options) -> int:
     """Writes the file if no game is lost; returns the exit status."""
-    launch.spread(launch.cores(), launch.cores())
+    processes.set_cpu_devices(processes.cores())
     name, seat = options.player, SEATS["first"]
     player = azjax.load(name)
     game, network = player.game, player.parts.network
@@ -117,7 +119,7 @@ def run(options: Options) -> int:
         print("nothing was written, because games are lost")
         return 1
     about, variables, _ = pretrained.read(name)
-    path = pretrained.add(name, about, variables, needed)
+    path = add_player(name, about, variables, needed)
     print(f"{path}: {path.stat().st_size:,} bytes")
     return 0
 

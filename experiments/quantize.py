@@ -12,12 +12,16 @@ if __name__ == "__main__":
     run_program("experiments.quantize")
 
 import dataclasses
+import hashlib
+import json
+import pathlib
 from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._files import replacing, write_text
 from azjax._settings import Count, Range
 from azjax.cli import console, custom
 from azjax.games.base import Game, State, choose, play, random_action, where
@@ -32,6 +36,7 @@ from azjax.networks.quantized import (
     make_quantized,
     symmetry_group,
 )
+from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, pretrained
 from azjax.runs.config import make_parts
 from azjax.runs.directory import read_config
@@ -240,9 +245,40 @@ def run(options: Options) -> int:
         },
     }
     name = config.game.removeprefix("pgx:")
-    path = pretrained.add(name, about, made.variables)
+    path = add_player(name, about, made.variables)
     print(f"{path}: {path.stat().st_size:,} bytes; azjax play {name}")
     return 0
+
+
+def save_player(
+    path: pathlib.Path,
+    about: dict[str, Any],
+    variables: Variables,
+    overrides: Overrides | None = None,
+) -> None:
+    """Writes the file of a player."""
+    arrays = {
+        f"{layer}.{part}": array
+        for layer, parts in variables["params"].items()
+        for part, array in parts.items()
+    }
+    if overrides is not None:
+        arrays |= {f"overrides.{part}": array for part, array in overrides._asdict().items()}
+    text = json.dumps(about, indent=1).encode()
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, about=np.frombuffer(text, np.uint8), **arrays)
+
+
+def add_player(
+    name: str, about: dict[str, Any], variables: Variables, overrides: Overrides | None = None
+) -> pathlib.Path:
+    """Writes the file of a player of the package and its entry in the index."""
+    path = pretrained.path_of(name)
+    save_player(path, about, variables, overrides)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    index = pretrained.read_index() | {name: {"sha256": digest}}
+    write_text(path.with_name("index.json"), json.dumps(index, indent=1, sort_keys=True) + "\n")
+    return path
 
 
 main = console.make_main(run, Options, "experiments.quantize", "nothing was written")

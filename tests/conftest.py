@@ -4,7 +4,6 @@ Fixtures import what they need themselves, so that a test waits only for its own
 """
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import sys
@@ -45,7 +44,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--cpu-seconds",
         type=float,
-        help="fail if the tests take more CPU time than this, on a quiet machine",
+        help="fail if the tests take more CPU time than this",
     )
 
 
@@ -116,33 +115,14 @@ def browser():
         try:
             chromium = stack.enter_context(open_browser())
         except ValueError as error:
-            give_up(error)
+            missing = pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip
+            missing(str(error))
         yield chromium
-
-
-def give_up(reason):
-    """Skips a test of pages for want of something, where that is allowed."""
-    (pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip)(str(reason))
-
-
-@pytest.fixture(scope="session")
-def firefox():
-    """The tab of a real Firefox, without a screen; what holds for `browser` holds for it."""
-    from browsing import open_firefox
-
-    with contextlib.ExitStack() as stack:
-        try:
-            tab = stack.enter_context(open_firefox())
-        except ValueError as error:
-            give_up(error)
-        yield tab
 
 
 @pytest.fixture(scope="session")
 def barriers():
     """`find(page) -> list` of what axe-core calls a serious or critical violation."""
-    if importlib.util.find_spec("axe_playwright_python") is None:
-        give_up("axe-core is missing: pip install axe-playwright-python")
     from axe_playwright_python.sync_playwright import Axe
 
     def find(page):

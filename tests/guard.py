@@ -10,7 +10,6 @@ import contextlib
 import functools
 import resource
 import sys
-import time
 
 import jax
 import pytest
@@ -21,7 +20,7 @@ _DEPTH = 0
 
 ADVICE = (
     "{test} compiled {number} of its own: {names}. Ask a program that tests share (tables.py, "
-    "trainings.py, trained.py, a fixture of the session or the module), or move the test to "
+    "trained.py, a fixture of the session or the module), or move the test to "
     "tests/system. A test in tests/compiled that needs N programs of its own says so with "
     "@pytest.mark.compiles(N)"
 )
@@ -74,12 +73,9 @@ def check(item: pytest.Item, before: int) -> None:
 
 
 def cpu_seconds() -> float:
-    """The CPU time of this process and of the ended ones it started, as on a quiet machine."""
+    """The CPU time of this process and of the ended ones that it started."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    start = time.process_time()
-    sum(i * i for i in range(2_000_000))  # Takes 0.15 s on a quiet machine.
-    slowness = (time.process_time() - start) / 0.15
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages) / slowness
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def pytest_configure(config):
@@ -112,4 +108,4 @@ def pytest_sessionfinish(session):
 def pytest_terminal_summary(terminalreporter, config):
     limit = config.getoption("--cpu-seconds")
     text = f", of at most {limit:.0f}" if limit else ""
-    terminalreporter.line(f"{cpu_seconds():.0f} CPU seconds of a quiet machine{text}")
+    terminalreporter.line(f"{cpu_seconds():.0f} CPU seconds{text}")

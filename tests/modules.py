@@ -1,4 +1,4 @@
-"""Networks of every kind, custom modules, and training on one device and on two."""
+"""Small networks of every kind, with random variables, and their training on one device and two."""
 
 import dataclasses
 import functools

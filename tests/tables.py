@@ -6,7 +6,6 @@ arguments are the table, the settings that are floats, the noise and the faults 
 
 import dataclasses
 import functools
-import importlib
 from typing import NamedTuple, get_args
 
 import jax
@@ -15,6 +14,7 @@ import numpy as np
 
 import guard
 import misere_pile
+import reference
 from azjax import games
 from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
@@ -141,12 +141,12 @@ def run(
     return jax.tree.map(np.asarray, result)
 
 
-def textbook(reference, name, table, states, *arguments):
-    """Results of a search in plain Python, with its arguments one row at a time; see `reference`.
+def textbook(algorithm, name, table, states, *arguments):
+    """Results of a search of `reference`, with its arguments one row at a time.
 
     It ends with the shortest of the arguments.
     """
-    rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
+    rules, a_bench = getattr(reference, name), bench(name)
     logits, values = table.logits.tolist(), table.values.tolist()
 
     def evaluate(position):
@@ -155,7 +155,7 @@ def textbook(reference, name, table, states, *arguments):
 
     rows = zip(states.board.tolist(), states.player.tolist(), *arguments, strict=False)
     return [
-        reference.search(rules, evaluate, Position(tuple(board), player, False), *rest)
+        algorithm.search(rules, evaluate, Position(tuple(board), player, False), *rest)
         for board, player, *rest in rows
     ]
 

@@ -15,11 +15,15 @@ import pyte
 
 _PATIENCE = 200  # Seconds after which a test fails because its process hangs.
 
-# Makes the terminal the controlling terminal of the process, so that its signals reach it even if
-# the tests ignore them: Ctrl-C in the background of a script, and a closed terminal under `nohup`.
-_OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-_OWN += "import signal as s; [s.signal(number, s.SIG_DFL) for number in (s.SIGINT, s.SIGHUP)]; "
-_OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+# Makes the terminal the controlling terminal of the process, so that Ctrl-C and the end of the
+# terminal reach it even if the tests ignore them, as in the background of a script or under nohup.
+_OWN = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 class Emulator:
@@ -34,10 +38,6 @@ class Emulator:
 
     def resize(self, columns, rows):
         self._screen.resize(rows, columns)
-
-    @property
-    def hides_cursor(self):
-        return self._screen.cursor.hidden
 
     def clear(self):
         self._screen.reset()

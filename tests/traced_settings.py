@@ -54,7 +54,6 @@ OTHERS = {
     | {"weight_decay": 0.7, "clip_norm": 0.7, "value_weight": 0.7, "policy_surprise": 0.7}
     | {"ema_decay": 0.7},
 }
-NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.
 
 
 def section_of(settings):

@@ -116,6 +116,15 @@ MOMENTS = {
 }
 
 
+def copy_tree(source, target):
+    """Copies a folder in which a thread may rename files."""
+    while True:
+        try:
+            return shutil.copytree(source, target)
+        except (shutil.Error, FileNotFoundError):
+            shutil.rmtree(target, ignore_errors=True)
+
+
 def copy_at(patch, run_dir, copies):
     """Copies a run directory at every moment: it is what a killed program leaves on the disk."""
 
@@ -125,10 +134,10 @@ def copy_at(patch, run_dir, copies):
         def watched(*arguments, **settings):
             due = not (copies / name).exists() and is_due(*arguments)
             if due and not after:
-                shutil.copytree(run_dir, copies / name)
+                copy_tree(run_dir, copies / name)
             result = original(*arguments, **settings)
             if due and after:
-                shutil.copytree(run_dir, copies / name)
+                copy_tree(run_dir, copies / name)
             return result
 
         patch.setattr(owner, method, watched)

@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
-import pathlib
 from typing import Annotated
 
 import jax
 
+from azjax._commands import write_note
 from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
@@ -20,7 +20,6 @@ from azjax.players.arena import (
     rate,
     round_robin,
 )
-from azjax.viz.chart import interval_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +37,7 @@ class Options:
     """Random moves that lead to each of these positions."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness."""
-    plot: pathlib.Path | None = None
-    """Draw the ratings into this SVG file."""
     typed: custom.Option = custom.NOTHING
-
-    def __post_init__(self):
-        console.check_plot(self.plot)
 
 
 def run(options: Options) -> int:
@@ -57,7 +51,7 @@ def run(options: Options) -> int:
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
         if (count := check_batch(game, openings)) < options.openings:
-            console.note(f"there are only {count} such openings: all are played")
+            write_note(f"there are only {count} such openings: all are played")
     with console.progress() as progress:
         total = len(agents) * (len(agents) - 1) // 2 * options.games
         advance = functools.partial(progress.advance, progress.add_task("games", total=total))
@@ -65,9 +59,6 @@ def run(options: Options) -> int:
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
-    if options.plot:
-        intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
-        standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
     return 0
 
 
@@ -100,8 +91,10 @@ def _score(match: Match, tally: Tally) -> str:
 
 
 def _show_ratings(fitted: statistics.Ratings) -> None:
+    best = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
     rows = [
-        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}") for name, elo, low, high in _best(fitted)
+        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}")
+        for name, elo, low, high in sorted(best, key=lambda row: -row[1])
     ]
     console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
@@ -109,12 +102,6 @@ def _show_ratings(fitted: statistics.Ratings) -> None:
         f"advantage of moving first: {advantage.estimate:+.0f} Elo "
         f"[{advantage.low:+.0f}, {advantage.high:+.0f}]; the average rating is 0"
     )
-
-
-def _best(fitted: statistics.Ratings) -> list[tuple[str, float, float, float]]:
-    """Returns names, ratings and the ends of their intervals, best first."""
-    rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
-    return sorted(rows, key=lambda row: -row[1])
 
 
 main = console.make_main(run, Options, "azjax arena", "nothing was written", players.HELP)

@@ -9,13 +9,15 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from azjax import _processes as processes
 from azjax import comparison
 from azjax._settings import Fraction, Positive, Range
-from azjax.cli import console, custom, launch
+from azjax.cli import console, custom
 from azjax.cli.parsing import Place, choose_kinds, fill
 from azjax.comparison import Curves, Effect
 from azjax.drawing import check_folder
-from azjax.program import choose_settings
+from azjax.games.base import Game
+from azjax.runs import presets
 from azjax.runs.config import Config, is_custom
 from azjax.viz.comparison import write_comparison
 
@@ -58,7 +60,7 @@ class _Varied:
 def run(options: Options) -> int:
     """Compares the settings; returns 0."""
     check_folder(options.out)
-    launch.spread(launch.cores(), 0)
+    processes.set_cpu_devices(processes.cores())
     game = custom.find_game(options.game)
     settings = _combine(options, game)
     with console.progress() as bar:
@@ -78,7 +80,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _combine(options: Options, game) -> dict[str, Config]:
+def _combine(options: Options, game: Game) -> dict[str, Config]:
     """Returns the combinations of all values, by what distinguishes them."""
     given = game if is_custom(options.game) else None
     varied = []
@@ -90,11 +92,11 @@ def _combine(options: Options, game) -> dict[str, Config]:
     settings = {}
     for chosen in itertools.product(*varied):
         words = [word for name, value in chosen for word in (f"--{name}", value)]
-        base, _ = choose_settings(
+        base, _ = presets.choose(
             options.game,
             given,
             preset=options.preset,
-            smoke=options.smoke,
+            is_smoke=options.smoke,
             change=lambda config, words=words: choose_kinds(config, words),
         )
         config = fill(_Varied(base), words, "azjax compare --vary").config

@@ -1,8 +1,7 @@
 """Shared parts of all programs: exit status, notes, progress and tables."""
 
 import contextlib
-import pathlib
-import re
+import functools
 import signal
 import threading
 import time
@@ -18,19 +17,15 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import write_note
 from azjax.cli import parsing
-from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
-from azjax.training.memory import describe_bytes
 
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
-# The library's errors name these arguments in backticks; programs print them as options.
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
-_ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
 # A whole program.
@@ -67,7 +62,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
         except _USER_ERRORS as error:
             if isinstance(error, OSError) and error.strerror:
                 error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            note(f"error: {error}")
+            write_note(f"error: {error}")
             return 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
@@ -83,29 +78,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     return status
 
 
-def check_plot(path: pathlib.Path | None) -> None:
-    """Raises a ValueError if a picture cannot be written; called before the computation."""
-    if path is not None:
-        check_folder(path)
-        if path.suffix.lower() != ".svg":
-            raise ValueError(f"{path} is not an SVG: use a name that ends in .svg")
-
-
 # Notes and progress, on stderr.
-
-
-def note(sentence: str) -> None:
-    """Prints one sentence to stderr, with the library's arguments spelled as options.
-
-    For example, it prints `resume=True` as --resume, and `until="never"` as --until never.
-    """
-
-    def spell(argument: re.Match[str]) -> str:
-        name, value = argument.groups()
-        option = f"--{name.replace('_', '-')}"
-        return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
-
-    write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
 def track(items: Collection[Any], what: str) -> Iterator[Any]:
@@ -117,18 +90,11 @@ def track(items: Collection[Any], what: str) -> Iterator[Any]:
             bar.advance(task)
 
 
+@functools.cache
 def solve(game: Game) -> solver.Solution:
     """Solves a game, and shows a message while it does."""
-    announce_solving(game)
     with busy(f"solving {game.name}…"):
         return solver.solve(game)
-
-
-def announce_solving(game: Game) -> None:
-    """Prints the memory that solving a game takes, unless the game is small."""
-    if not game.is_small:
-        needed = f"{describe_bytes(solver.most_bytes(game))}, and temporarily twice that"
-        note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
 @contextlib.contextmanager
@@ -164,7 +130,7 @@ def _lines(describe: Callable[[], str]) -> Iterator[None]:
     def print_lines() -> None:
         with contextlib.suppress(BrokenPipeError):  # The main thread notices it as well.
             while not ended.wait(max(_PAUSE, (time.monotonic() - start) / 10)):
-                note(f"{describe()}, {time.monotonic() - start:.0f} s")
+                write_note(f"{describe()}, {time.monotonic() - start:.0f} s")
 
     thread = threading.Thread(target=print_lines, daemon=True)
     thread.start()

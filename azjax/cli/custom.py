@@ -15,7 +15,7 @@ import sys
 from typing import Annotated, Any
 
 from azjax import games, runs
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import did_you_mean
 from azjax.cli import console
 from azjax.cli.parsing import Place
@@ -107,7 +107,7 @@ def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
             )
 
 
-_note_once = functools.cache(console.note)
+_note_once = functools.cache(write_note)
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -129,7 +129,7 @@ def choose_run(typed: Typed) -> Typed:
             check_run(path, typed)
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
-        console.note(f"run: {path}, the newest (--run-dir names another)")
+        write_note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
     return typed
 
@@ -215,14 +215,9 @@ def _call(spec: str, path: pathlib.Path, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
     try:
         module = _import(path)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        meant = did_you_mean(name, vars(module))
-        raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
-    try:
+        if not callable(function := getattr(module, name, None)):
+            meant = did_you_mean(name, vars(module))
+            raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
         made = function(*arguments)
     except ValueError:  # An error of azjax, such as an invalid setting.
         raise
@@ -249,7 +244,7 @@ def _import(path: pathlib.Path) -> Any:
     """Imports a file, which can import the files next to it."""
     sys.path[:] = [str(path.parent), *(entry for entry in sys.path if entry != str(path.parent))]
     importlib.invalidate_caches()  # The files next to it may be new.
-    name = f"azjax_custom_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"azjax_custom_{path}".replace(".", "_")
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # Dataclasses look up their module there.

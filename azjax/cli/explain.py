@@ -6,6 +6,7 @@ import pathlib
 from typing import Annotated, Any
 
 from azjax import runs
+from azjax._commands import write_note
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
@@ -82,7 +83,7 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
         f"The page does not have the rules of {game_title(player.game.name)}. So it shows recorded "
         "games; you cannot search or play."
     )
-    console.note(left_out)
+    write_note(left_out)
     return [
         report.games(player, read_config(run_dir).seed),
         page.Section("Not included", element=node("p", {"class": "az-about"}, left_out)),
@@ -96,7 +97,7 @@ def _pack_networks(
     try:
         newest = pack_player(player)
     except ValueError as error:
-        console.note(f"the page has no network and no games against it: {error}")
+        write_note(f"the page has no network and no games against it: {error}")
         return []
     if player.name is not None:
         return [newest]
@@ -107,7 +108,7 @@ def _pack_networks(
         try:
             packed.append(pack_player(custom.load_player(run_dir, typed, earlier[i])))
         except (ValueError, runs.CheckpointError) as error:
-            console.note(f"the page has no network of iteration {earlier[i]}: {error}")
+            write_note(f"the page has no network of iteration {earlier[i]}: {error}")
     return [*packed, newest]
 
 
@@ -116,7 +117,7 @@ def _draw_run(run_dir: pathlib.Path, player: Player) -> Drawing | None:
     try:
         return animation.draw_run(run_dir, player.game, solve(player.game))
     except ValueError as error:
-        console.note(f"the page has no picture of all positions: {error}")
+        write_note(f"the page has no picture of all positions: {error}")
         return None
 
 

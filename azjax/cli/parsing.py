@@ -93,12 +93,6 @@ def peek(words: Iterable[str], *names: str) -> tuple[dict[str, str], list[str]]:
     return vars(found), rest
 
 
-def given(words: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of the settings that a command line has, such as `selfplay.games`."""
-    names = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
-    return tuple(re.sub(r"(^|\.)no_", r"\1", name.replace("-", "_")) for name in names)
-
-
 def spell(name: str) -> str:
     """Returns the option of a setting."""
     return f"--{name.replace('_', '-')}"
@@ -117,11 +111,9 @@ def choose_kinds(default: Any, words: Sequence[str], prefix: str = "") -> Any:
     for name, hint, _, old, inner in _read_fields(default, prefix):
         value: Any = old
         if kinds := settings.find_kinds(hint):
-            names = [n.removeprefix(inner) for n in given(words) if n.startswith(inner)]
-            current = getattr(value, kinds.tag)
-            chosen = peek(words, inner + kinds.tag)[0].get(inner + kinds.tag, current)
-            settings.check_kind(kinds, chosen, names, spell(inner))
-            value = value if chosen == current else kinds.classes[str(chosen)]()
+            tag = inner + kinds.tag
+            chosen = kinds.choose(spell(tag), peek(words, tag)[0].get(tag, getattr(old, kinds.tag)))
+            value = old if chosen is type(old) else chosen()
         if dataclasses.is_dataclass(old):
             value = choose_kinds(value, words, inner)
         if value is not old:

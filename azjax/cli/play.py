@@ -23,7 +23,6 @@ from azjax.runs.player import is_pretrained
 
 HUMAN = "human"
 MARKS = "XO"  # The marks of players 0 and 1.
-_STYLES = {"X": "bold cyan", "O": "bold magenta"}
 _COMMANDS = """\
 a move     plays it; the board shows the names of moves, such as 4 or d3
 hint, ?    shows a strong player's estimate of each of your moves
@@ -128,7 +127,7 @@ def play_game(game: Game, seats: Seats, hint: Machine) -> None:
         seat = int(game.player(state))
         machine = seats[seat]
         if machine is None or None not in seats:
-            show(game, history)
+            show(game, state)
         action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
         if action is None:
             history = _take_back(game, history)
@@ -136,18 +135,16 @@ def play_game(game: Game, seats: Seats, hint: Machine) -> None:
         step = advance(state, np.int32(action))
         sign = 1 if seat == 0 else -1
         history.append(Position(step.state, score + sign * float(step.reward)))
-    show(game, history)
-    score = history[-1].score
+    state, score = history[-1]
+    show(game, state)
     print(f"X ({x}) wins." if score > 0 else f"O ({o}) wins." if score else "A draw.")
 
 
 def _choose(game: Game, state: State, machine: Machine) -> int:
     """Returns the action that a machine chooses, and prints it."""
-    decision = machine.decide(state)
-    if not game.legal_actions(state)[decision.action]:
-        raise ValueError(f"{machine.name} cannot play the action {decision.action} here")
-    names = name_actions(game, state)
-    print(announce(int(game.player(state)), machine.name, decision, names))
+    decision, seat = machine.decide(state), int(game.player(state))
+    played = name_actions(game, state)[int(decision.action)]
+    print(f"{MARKS[seat]} ({machine.name}) plays {played}{expects(decision, seat)}")
     return int(decision.action)
 
 
@@ -197,48 +194,33 @@ def read_line(prompt: str) -> str:
 # Text.
 
 
-def show(game: Game, history: Sequence[Position]) -> None:
-    """Prints the last position, in color on a terminal, with the last changes highlighted."""
-    old, drawing = (game.display.render(history[i].state) for i in (max(len(history) - 2, 0), -1))
-    text = Text()
-    for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
-        style = _STYLES.get(new_mark, "")
-        is_new = new_mark != old_mark and new_mark != " "
-        text.append(new_mark, f"{style} reverse" if is_new else style)
+def show(game: Game, state: State) -> None:
+    """Prints a position, in color on a terminal."""
+    text = Text(game.display.render(state))
+    for pattern, style in (("X", "bold cyan"), ("O", "bold magenta")):
+        text.highlight_regex(pattern, style)
     text.highlight_regex(r"\b[a-z]{0,2}\d+", "dim")  # Names of cells and columns.
     print()
     Console(highlight=False).print(text)
     print()
 
 
-def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:
-    """Returns a line with the move that a machine plays and the outcome it expects."""
-    played = names[int(decision.action)]
-    return f"{MARKS[seat]} ({name}) plays {played}{_expects(decision, seat)}"
-
-
-def _expects(decision: Decision, seat: int) -> str:
-    """Returns the outcome that a player expects from its move; empty without an estimate."""
+def expects(decision: Decision, seat: int) -> str:
+    """Returns the value that a player expects from its move; empty without an estimate."""
     value, action = decision.value, int(decision.action)
     tried = decision.visit_counts is None or decision.visit_counts[action]
     if decision.q_values is not None and tried:
         value = decision.q_values[action]
-    return "" if value is None else f", expects {in_words(value, seat)}"
-
-
-def in_words(value, seat: int) -> str:
-    """Describes in words what an expected outcome in [-1, 1] means for a player."""
-    value = round(float(value), 2) + 0.0  # No -0.00.
-    bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
-    meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
-    return f"{meaning} for {MARKS[seat]} ({value:+.2f})"
+    if value is None:
+        return ""
+    return f", value {round(float(value), 2) + 0.0:+.2f} for {MARKS[seat]}"  # No -0.00.
 
 
 def show_hint(
     seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]
 ) -> None:
     """Prints a player's estimates for every legal move and marks its choice."""
-    print(f"{name} would play {names[int(decision.action)]}{_expects(decision, seat)}")
+    print(f"{name} would play {names[int(decision.action)]}{expects(decision, seat)}")
     columns = {
         "visits": (decision.visit_counts, "{:,}"),
         "Q": (decision.q_values, "{:+.2f}"),

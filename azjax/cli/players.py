@@ -1,21 +1,18 @@
 """Players as the command line describes them: `uct:100`, `puct:50@runs/NAME#20`."""
 
 import dataclasses
-import functools
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
 from azjax.exact import repair
-from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
@@ -27,7 +24,7 @@ from azjax.players import (
 )
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
-from azjax.runs.player import Player, is_pretrained, read_config
+from azjax.runs.player import Player, read_config
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
@@ -51,14 +48,13 @@ A player is written NAME or NAME:NUMBER.
 
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
-- @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
-- #all: in a tournament, one player for each checkpoint"""
+- @NAME: the network of a player that comes with azjax, as in puct:200@connect_four"""
 _FIRST = "tic_tac_toe"  # The game if none is named.
 
 _NUMBER, _RUN = "[:NUMBER]", "[@RUN_DIR][#ITERATION]"
 _PATTERNS = {
     _NUMBER: "(:(?P<number>[0-9]{1,7}))?",
-    _RUN: "(@(?P<run>[^#]+))?(#(?P<checkpoint>all|[0-9]{1,9}))?",
+    _RUN: "(@(?P<run_dir>[^#]+))?(#(?P<checkpoint>[0-9]{1,9}))?",
 }
 _FORMS = {  # What may follow a name.
     "random": (),
@@ -82,7 +78,7 @@ class Spec(NamedTuple):
     name: str  # One of `_FORMS`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
     run_dir: pathlib.Path | None = None
-    checkpoint: int | Literal["all"] | None = None
+    checkpoint: int | None = None
 
 
 def parse(text: str) -> Spec:
@@ -96,19 +92,12 @@ def parse(text: str) -> Spec:
         raise ValueError(f"unknown player {name!r}: use one of {names}")
     form = _FORMS[name]
     match = re.fullmatch(name + "".join(map(_PATTERNS.__getitem__, form)), text)
-    found: dict[str, Any] = match.groupdict() if match else {}
-    number = int(found.get("number") or 1)
-    if not (match and 1 <= number <= MOST_SIMULATIONS):
+    found = {key: value for key, value in match.groupdict().items() if value} if match else {}
+    if not (match and 1 <= int(found.get("number", 1)) <= MOST_SIMULATIONS):
         number = f", a number up to {MOST_SIMULATIONS}" * (_NUMBER in form)
         raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}")
-    spec = Spec(text, name)
-    if found.get("number"):
-        spec = spec._replace(number=number)
-    if found.get("run"):
-        spec = spec._replace(run_dir=pathlib.Path(found["run"]))
-    if at := found.get("checkpoint"):
-        spec = spec._replace(checkpoint=at if at == "all" else int(at))
-    return spec
+    types = {"number": int, "run_dir": pathlib.Path, "checkpoint": int}
+    return Spec(text, name, **{key: types[key](value) for key, value in found.items()})
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
@@ -133,13 +122,11 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     `typed` has the run for a description without one, and the custom game and network of the run.
     """
     parsed = parse(spec)
-    if parsed.checkpoint == "all":
-        raise ValueError(f"{spec!r} names several players: name one checkpoint, as in #20")
     match parsed.name:
         case "random":
             return random_agent(game)
         case "perfect":
-            return perfect_agent(game, _solve(game))
+            return perfect_agent(game, console.solve(game))
         case "uct":
             return _searcher(parsed, game, UCT(), rollout_evaluator(game))
         case "minimax" | "alphabeta":
@@ -149,8 +136,13 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
                     f"such as {spec}:4"
                 )
             return minimax_agent(game, parsed.number, prune=parsed.name == "alphabeta")
+    run_dir = parsed.run_dir or typed.run_dir
+    if run_dir is None:
+        raise ValueError(
+            f"{spec!r} needs the network of a training run: add @RUN_DIR, as in "
+            f"{parsed.name}@runs/NAME, or --run-dir runs/NAME"
+        )
     typed = dataclasses.replace(typed, game=typed.game or game.name)
-    run_dir = _run_of(parsed, typed)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)
     agent = _trained_agent(parsed, player, run_dir)
     if player.name is not None:
@@ -162,7 +154,6 @@ def make_agents(
     specs: Sequence[str], game: Game, typed: custom.Typed = custom.NOTHING
 ) -> list[Agent]:
     """Makes several players with different names."""
-    specs = [one for spec in specs for one in expand(spec, typed)]
     if twice := next((spec for spec in specs if specs.count(spec) > 1), None):
         raise ValueError(f"the player {twice!r} is listed twice: list it once")
     agents = [make_agent(spec, game, typed) for spec in specs]
@@ -171,21 +162,6 @@ def make_agents(
         agent if names.count(agent.name) == 1 else agent._replace(name=spec)
         for spec, agent in zip(specs, agents, strict=True)
     ]
-
-
-def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
-    """Replaces `#all` by each checkpoint of the run, oldest first; keeps other descriptions."""
-    parsed = parse(spec)
-    if parsed.checkpoint != "all":
-        return [spec]
-    run_dir = _run_of(parsed, typed)
-    read_config(run_dir)  # Raises if it is not a run.
-    if is_pretrained(run_dir):
-        raise ValueError(f"{run_dir} has one network, not several checkpoints: leave #all out")
-    iterations = runs.iterations(run_dir)
-    if not iterations:
-        raise ValueError(f"{run_dir} has no checkpoint yet: resume the run")
-    return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in iterations]
 
 
 def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
@@ -226,23 +202,8 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
-    """Returns a search; checks that a tree fits in memory."""
+    """Returns a player that searches; checks that a tree fits in memory."""
     number = spec.number or _SIMULATIONS.get(spec.name, search.num_simulations)
     search = dataclasses.replace(search, num_simulations=number)
     check_trees(search, game, 1)
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
-
-
-def _run_of(spec: Spec, typed: custom.Typed) -> pathlib.Path:
-    run_dir = spec.run_dir or typed.run_dir
-    if run_dir is None:
-        raise ValueError(
-            f"{spec.text!r} needs the network of a training run: add @RUN_DIR, as in "
-            f"{spec.name}@runs/NAME, or --run-dir runs/NAME"
-        )
-    return run_dir
-
-
-@functools.cache
-def _solve(game: Game) -> solver.Solution:
-    return console.solve(game)

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 
 from azjax.cli import console, custom
+from azjax.drawing import check_folder
 from azjax.viz import animation, report
 
 
@@ -18,7 +19,8 @@ class Options:
 
 def write(options: Options) -> int:
     """Writes the files and prints where they are."""
-    console.check_plot(options.animation)
+    if options.animation:
+        check_folder(options.animation)
     run_dir, player = custom.open_run(options.typed)
     wanted = player.game.is_small or options.animation
     solution = console.solve(player.game) if wanted else None

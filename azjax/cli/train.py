@@ -2,27 +2,23 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
-from rich.console import Console
-
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import runs
-from azjax._commands import command
-from azjax._settings import list_changes
+from azjax._commands import command, write_note
 from azjax.callbacks import Interrupts, Printer
-from azjax.cli import console, custom, launch
-from azjax.cli.display import Display
-from azjax.cli.parsing import Place, choose_kinds, fill, given, peek, spell
-from azjax.games.base import Game
-from azjax.program import Run, choose_settings, open_run
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
+from azjax.cli import console, custom
+from azjax.cli.parsing import Place, choose_kinds, fill, peek, spell
+from azjax.program import Run, open_run
+from azjax.runs import presets
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, check_kept
 from azjax.training import Parts, memory, metrics
-from azjax.training.loop import Loop
 
 _PROG = "azjax train"
 
@@ -41,8 +37,6 @@ class Options:
     """Run as one of several processes that train together, all with the same options."""
     typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING
     """The custom game, network or parts that the command line names."""
-    given: Annotated[tuple[str, ...], Place.HIDDEN] = ()
-    """Names of the settings that the command line has, such as `selfplay.games`."""
 
     def __post_init__(self):
         for name in ("distributed", "resume"):
@@ -56,40 +50,37 @@ def main(arguments: list[str] | None = None) -> int:
     A call from Python passes `arguments`. Without --distributed, it does not change the number of
     CPU devices.
     """
-    return launch.run(lambda: console.run(lambda: _main(arguments), "not started"))
+    return processes.run(lambda: console.run(lambda: _main(arguments), "not started"))
 
 
 def _main(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as context:
-        options = parse(words, lambda known: _start(known, arguments is None))
+        options = parse(words, functools.partial(_start, alone=arguments is None))
         if options.resume and options.run_dir is not None:
             custom.note_edited(options.run_dir, options.config, options.typed)
             _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
         parts = custom.make_parts(options.config, options.typed)
-        if parts.game.enumerable and launch.is_first():
-            console.announce_solving(parts.game)
         opening = open_run(
             options.config,
             parts,
             options.plan,
             options.run_dir,
             resume=options.resume,
-            keep_shards="replay.shards" in options.given,
             started=interrupts.now.started,
         )
-        with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
+        with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
         named = custom.name_run(run.run_dir, run.config, options.typed)
         _set_outcome(named)
-        if launch.is_first():
+        if processes.is_first():
             print(memory.describe(run.needs, run.num_devices))
         start = run.loop.iteration
         try:
             run.train(
-                displays=[Printer(lambda loop: _open_display(loop, run.goal)), Interrupts()],
+                displays=[Printer(metrics.print_line), Interrupts()],
                 show=console.show_certificate,
-                announce=console.note,
+                announce=write_note,
             )
         except ValueError as error:  # All settings were checked before.
             raise RuntimeError("this is a defect of azjax, not of its settings") from error
@@ -97,114 +88,91 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def parse(words: Sequence[str], prepare: Callable[[Options], None] = lambda _: None) -> Options:
+def parse(words: Sequence[str], prepare: Callable[[int, bool], None] = lambda *_: None) -> Options:
     """Parses the command line; presets, kinds and resumed runs determine the defaults.
 
     Args:
       words: the command line.
-      prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
-        has the final `plan.cpu_devices`, `distributed` and `given`.
+      prepare: called once with `cpu_devices` and `distributed`, before the code of a custom game or
+        parts runs, which may start JAX.
     """
     # A run records these with the digest of their file.
     names = ("game", "network", "parts")
     named, words = peek(words, *names)
     typed = custom.Typed(None, *map(named.get, names))
-    run_dir = peek(words, "run_dir")[0].get("run_dir")
-    if "--resume" in words and run_dir:
-        options = _parse_resumed(words, typed, pathlib.Path(run_dir))
-        prepare(options)
-    elif typed.game is not None and custom.is_code(typed.game):
-        if not {"-h", "--help"} & {*words}:
-            prepare(_parse_new(words, typed))
-        options = _parse_new(words, typed, custom.find_game(typed.game))
-    else:
-        options = _parse_new(words, typed)
-        prepare(options)
-    config = options.config
-    if typed.parts is not None and not options.resume:
-        config = dataclasses.replace(config, game=custom.load_code(typed.parts, Parts).game.name)
-    return dataclasses.replace(options, config=config, typed=typed)
+    early, _ = peek(words, "run_dir", "cpu_devices")
+    if "--resume" in words and "run_dir" in early:
+        options = _parse_resumed(words, typed, pathlib.Path(early["run_dir"]))
+        prepare(options.plan.cpu_devices, options.distributed)
+        return options
+    if not {"-h", "--help"} & {*words}:
+        number = early.get("cpu_devices", "")  # `fill` refuses what is no number.
+        distributed = "--distributed" in words and "run_dir" in early  # Or refused below.
+        prepare(int(number) if number.isdecimal() else 0, distributed)
+    return _parse_new(words, typed)
 
 
 def _parse_resumed(words: Sequence[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Parses the command line of a resumed run, which keeps its settings."""
     config = custom.check_run(run_dir, typed)
-    saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+    saved = Options(config, runs.read_plan(run_dir), run_dir, resume=True, typed=typed)
     options = fill(saved, words, _PROG)
-    fixed = ("preset", "smoke", "cpu_devices")
-    changes = [change for change in list_changes(saved.plan, options.plan) if change[0] in fixed]
-    for name, old, new in changes + list_changes(saved.config, options.config):
-        raise ValueError(
-            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
-            "it out, or start a new run in another --run-dir"
-        )
+    check_kept((saved.config, saved.plan), (options.config, options.plan), spell)
     return options
 
 
-def _parse_new(words: Sequence[str], typed: custom.Typed, game: Game | None = None) -> Options:
-    """Parses the command line of a new run.
-
-    If `game` is None, a custom game has the defaults of the preset `default`.
-    """
-    settings = given(words)
+def _parse_new(words: Sequence[str], typed: custom.Typed) -> Options:
+    """Parses the command line of a new run."""
+    others, _ = peek(words, "network.kind", "preset")
     for name in ("game", "network"):
         if typed.parts and getattr(typed, name) is not None:
             raise ValueError(
                 f"--parts has its own {name}: leave --{name} out, or leave --parts out"
             )
-    if typed.network is not None and "network.kind" in settings:
+    if typed.network is not None and "network.kind" in others:
         raise ValueError("--network names a custom network: leave --network.kind out")
 
     def change(config: Config) -> Config:
         if typed.parts is not None:
-            config = dataclasses.replace(config, parts=custom.identify(typed.parts))
+            name = custom.load_code(typed.parts, Parts).game.name
+            config = dataclasses.replace(config, parts=custom.identify(typed.parts), game=name)
         if typed.network is not None:
             network = CustomNetworkConfig(source=custom.identify(typed.network))
             config = dataclasses.replace(config, network=network)
         return choose_kinds(config, words)
 
-    name = typed.game and custom.identify(typed.game)
-    is_unknown = name is not None and is_custom(name) and game is None
-    preset = peek(words, "preset")[0].get("preset", "default" if is_unknown else None)
-    smoke = "--smoke" in words
-    config, plan = choose_settings(name, game, preset=preset, smoke=smoke, change=change)
-    return fill(Options(config, plan, given=settings), words, _PROG)
+    name, game = typed.game, None
+    if name is not None and custom.is_code(name):
+        name, game = custom.identify(name), custom.find_game(name)
+    preset, smoke = others.get("preset"), "--smoke" in words
+    config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke, change=change)
+    return fill(Options(config, plan, typed=typed), words, _PROG)
 
 
-def _start(options: Options, alone: bool) -> None:
+def _start(cpu_devices: int, distributed: bool, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices, before JAX starts.
 
     `alone` is whether the process runs only this program, so that JAX has not started yet.
     """
-    if options.distributed:
-        launch.join()
-        if not launch.is_first():
+    if distributed:
+        processes.join()
+        if not processes.is_first():
             interrupts.now.outcome = None
-    if alone or options.distributed:
-        config, evenly = options.config, None
-        if "replay.shards" not in options.given:
-            evenly = (config.selfplay.games, config.learner.batch_size)
-        launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
+    if alone or distributed:
+        # Powers of two divide the games, batches and shards of most settings.
+        processes.set_cpu_devices(cpu_devices or 2 ** (processes.cores().bit_length() - 1))
 
 
 def _set_outcome(named: str) -> None:
     """Chooses what Ctrl-C prints from now on, since the run can be resumed."""
-    if launch.is_first():
+    if processes.is_first():
         interrupts.now.outcome = f"continue with --resume {named}"
-
-
-def _open_display(loop: Loop, goal: str) -> Callable[[metrics.Record], None]:
-    """Opens a live table at a terminal; elsewhere, each iteration has a line."""
-    terminal = Console()
-    if terminal.is_terminal:
-        return Display(terminal, loop.max_iterations, goal)
-    return metrics.print_line
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
     """Prints where the results are and what to do next."""
     if run.report_error:
-        console.note(run.report_error)
+        write_note(run.report_error)
     elif run.report:
         print(f"report: {run.report}")
     print(f"run directory: {run.run_dir}")
@@ -214,12 +182,12 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
     if not run.reached:
-        console.note(
+        write_note(
             f"not {run.goal} after {iterations} iterations: continue with --resume "
             f"{named} --max-iterations {2 * iterations}"
         )
     elif not trained:
-        console.note(
+        write_note(
             f"{run.run_dir} was finished already, after {iterations} iterations: to continue "
             f"training, add --until never --max-iterations {2 * iterations}"
         )

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import _interrupts as interrupts
+from azjax import _processes as processes
 from azjax._settings import MOST_SIMULATIONS, Count, Range
-from azjax.cli import console, custom, launch
+from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.exact import exhaustive
 from azjax.exact.repair import OverrideTable
@@ -75,7 +76,7 @@ def examine(options: Options) -> int:
         if not named and overrides is not None:  # As it was proved.
             options = dataclasses.replace(options, lines="first")
     if options.lines is not None:
-        launch.spread(launch.cores(), launch.cores())
+        processes.set_cpu_devices(processes.cores())
     run_dir, player = custom.open_run(typed)
     if options.lines is not None:
         return _prove(options, player, folder_of(player.name) if player.name else run_dir)

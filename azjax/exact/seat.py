@@ -230,7 +230,7 @@ def make_agent(player: Player, simulations: int) -> Agent:
     if not search.is_deterministic:
         raise ValueError(
             f"{search.algorithm} is a random search, so nothing can be proved about it: use "
-            "`simulations=0`, for the network alone"
+            "0 simulations, for the network alone"
         )
     memory.check_trees(search, player.game, _batch_size(simulations + 1))
     return player.override(search_agent(player.game, search, parts.evaluate, player.params))

@@ -1,6 +1,5 @@
 """Hashes of states and of games: 32 bits each, equal on host and devices."""
 
-import itertools
 from collections.abc import Callable
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 from azjax.games.base import State
 from azjax.games.rows import distinct, pack
 
+_HASHES = 16  # Pairs of hash functions to try until one distinguishes all positions.
 _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
 
 
@@ -50,7 +50,7 @@ def make_index(among: State) -> Callable[[State], jax.Array]:
     flat = np.asarray(contents(among, axes=1))
     different, _ = distinct(pack(among))  # A position may be listed at two plies.
     flat = flat[different]
-    for seed in itertools.count():  # Until the hashes distinguish all positions.
+    for seed in range(_HASHES):
         size = 2, flat.shape[1]
         weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
         low, high = (weigh(flat, some) for some in weights)
@@ -59,6 +59,8 @@ def make_index(among: State) -> Callable[[State], jax.Array]:
         same = low[1:] == low[:-1]
         if not (same & (high[1:] == high[:-1])).any():
             break
+    else:
+        raise ValueError(f"hashes of 64 bits do not distinguish these {len(flat)} positions")
     rows = different[order].astype(np.int32)
     most = 1  # Largest number of positions that share the lower half of their hashes.
     while same.any():

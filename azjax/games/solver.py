@@ -63,15 +63,6 @@ class Solution(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)
 
 
-def most_bytes(game: Game) -> int:
-    """Returns an upper bound on the bytes of a solution, without solving the game."""
-    most, actions = _check_enumerable(game), game.num_actions
-    state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
-    # Each action: children, rewards, action values (4 bytes each); legal, optimal (1 byte each).
-    # Each state: player, over (1 byte each); value, decision (4 bytes each).
-    return most * (state + actions * (3 * 4 + 2) + 1 + 1 + 4 + 4)
-
-
 def _check_enumerable(game: Game) -> int:
     if game.most_positions is None or not game.enumerable:
         raise ValueError(

@@ -9,14 +9,12 @@ from azjax.runs.directory import (
     checkpoints,
     create_run,
     find_runs,
-    first_free,
     iterations,
-    newest,
     read_config,
-    read_settings,
+    read_plan,
 )
 from azjax.runs.player import Player, load
 
 __all__ = ["FORMAT", "CheckpointError", "Config", "Player", "check_free", "checkpoints"]
-__all__ += ["create_run", "find_runs", "first_free", "iterations", "load", "make_parts"]
-__all__ += ["newest", "presets", "read_config", "read_settings"]
+__all__ += ["create_run", "find_runs", "iterations", "load", "make_parts", "presets"]
+__all__ += ["read_config", "read_plan"]

@@ -2,26 +2,20 @@
 
 A checkpoint is a folder `checkpoints/ITERATION/` with
 
-- `player/`, the averaged variables, and `state/`, the rest of a `TrainState`, as NumPy archives.
-  Each process writes one file per folder: process 0 `arrays.npz`, process 1 `arrays-1.npz`. Arrays
-  are named after their leaves in the tree. If an array is sharded over processes, each of them
-  stores the rows of its devices, under names such as `.games.ply[512:768]`. Typed keys are stored
-  as data.
+- `player/arrays.npz`, the averaged variables, and `state/arrays.npz`, the rest of a `TrainState`.
+  Arrays are named after their leaves in the tree. Typed keys are stored as data.
 - `summary.json`: iteration, score, the type and shape of every array, the settings of the run, the
-  SHA-256 of every file of arrays, and a SHA-256 of all that.
+  SHA-256 of both files, and a SHA-256 of all that.
 
 Loading reads only arrays and JSON, and never runs code. A checkpoint is *sound* if all its files
 are present and unchanged.
 
-With several processes, all call `save` and `restore`. Each writes and reads the shards of its
-devices, so the replay buffer can be larger than the memory of one host. The number of processes can
-change between sessions.
+With several processes, all call these functions, except `restore_player`. Process 0 writes, and
+each process reads what its devices need. Their number can change between sessions.
 """
 
-import collections
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import itertools
 import json
@@ -30,16 +24,17 @@ import os
 import pathlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax._files import Path, remove, write_json
-from azjax._processes import OtherProcessError, any_of, gather, in_all, in_first
+from azjax._processes import any_of, connected, in_all, in_first
 from azjax._settings import from_dict, list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
@@ -50,54 +45,81 @@ from azjax.training.step import TrainState, abstract_state, make_mesh, one_copy
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 
 
-def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint named after `state.iteration`, unless there is a complete one.
+class Contents(NamedTuple):
+    """A training state on the host."""
 
-    The `keep` newest checkpoints and the one with the highest score stay. Raises a CheckpointError
-    if it cannot be written, or parameters of the network are not finite.
+    iteration: int
+    arrays: dict[str, dict[str, Any]]  # Of NumPy, by folder and name.
+    described: dict[str, dict[str, str]]  # Their types and shapes.
+
+
+def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
+    """Writes a checkpoint named after `state.iteration`; see `copy` and `write`."""
+    contents = copy(state)
+    in_all(lambda: write(run_dir, contents, score, keep))
+
+
+def copy(state: TrainState) -> Contents:
+    """Fetches a state from all devices, so that training can go on while it is written.
+
+    Raises a CheckpointError if parameters of the network are not finite.
     """
-    folder, iteration = checkpoints(run_dir), int(state.iteration)
-    config = in_all(lambda: read_config(run_dir))
-    if any_of(_read_score(folder / str(iteration)) > -math.inf):
-        return
+    iteration = int(state.iteration)
     learner = one_copy(jax.tree.map(plain, state.learner))
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(learner)):
         raise CheckpointError(
             f"the network's parameters are NaN or infinite after iteration {iteration}, so they "
             "were not saved: start a new run with a lower learning rate"
         )
-    trees, partial = _divide(state), folder / f"{iteration}.partial"
+    trees = _divide(state)
+    arrays = {part: _by_name(jax.tree.map(_fetch, tree)) for part, tree in trees.items()}
+    return Contents(iteration, arrays, {part: _describe(tree) for part, tree in trees.items()})
 
-    def prepare():
+
+def _fetch(leaf: jax.Array) -> np.ndarray:
+    """Returns the whole array; on a CPU it can be a view, whose memory JAX does not overwrite."""
+    array = plain(leaf)
+    if array.is_fully_addressable or array.is_fully_replicated:
+        return np.asarray(array)
+    with connected():
+        return multihost_utils.process_allgather(array, tiled=True)
+
+
+def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> None:
+    """Writes a checkpoint in process 0; the `keep` newest and the one with the best score stay.
+
+    Raises a CheckpointError if it cannot be written.
+    """
+    if jax.process_index():
+        return
+    folder, iteration = checkpoints(run_dir), contents.iteration
+    partial = folder / f"{iteration}.partial"
+    try:
         _clear(folder)
         if os.path.lexists(folder / str(iteration)):
             _set_aside(pathlib.Path(run_dir), [iteration])
-
-    def write():
-        return [write_arrays(partial / part, tree) for part, tree in trees.items()]
-
-    def complete():
-        files = itertools.chain(*map(json.loads, written))
+        for part, arrays in contents.arrays.items():
+            (partial / part).mkdir(parents=True)
+            np.savez(partial / part / "arrays.npz", **arrays)
         content = {
             "iteration": iteration,
             "score": float(score),
-            "arrays": {part: _describe(tree) for part, tree in trees.items()},
-            "settings": config.as_dict(),
-            "files": {name: sha for part in files for name, sha in part.items()},
+            "arrays": contents.described,
+            "settings": read_config(run_dir).as_dict(),
+            "files": {name: _digest_file(partial / name) for name in map(_file, contents.arrays)},
         }
         write_json(partial / "summary.json", content | {"sha256": _digest(content)})
         os.rename(partial, partial.with_suffix(""))
-
-    try:
-        in_first(prepare)
-        written = gather(json.dumps(in_all(write)))
-        in_first(complete)
-    except (OSError, OtherProcessError) as error:
+    except OSError as error:
         raise CheckpointError(
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
             f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
-    in_first(lambda: _prune(folder, keep))
+    _prune(folder, keep)
+
+
+def _file(part: str) -> str:
+    return f"{part}/arrays.npz"
 
 
 def _clear(folder: pathlib.Path) -> None:
@@ -105,13 +127,6 @@ def _clear(folder: pathlib.Path) -> None:
         if re.fullmatch(r"\d+\.(partial|deleted)", leftover.name):
             with contextlib.suppress(OSError):  # On NFS, files that are open are deleted later.
                 remove(leftover)
-
-
-def _read_score(folder: pathlib.Path) -> float:
-    """Returns minus infinity for a damaged checkpoint."""
-    with contextlib.suppress(ValueError):
-        return read_summary(folder)["score"]
-    return -math.inf
 
 
 def _prune(folder: pathlib.Path, keep: int) -> None:
@@ -124,53 +139,53 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
     _clear(folder)
 
 
-def restore(
-    run_dir: Path, parts: Parts, mesh: Mesh | None = None, set_aside: bool = False
-) -> tuple[TrainState | None, list[str]]:
-    """Reads the newest sound checkpoint of a run.
+def _read_score(folder: pathlib.Path) -> float:
+    """Returns minus infinity for a damaged checkpoint."""
+    with contextlib.suppress(ValueError):
+        return read_summary(folder)["score"]
+    return -math.inf
 
-    Typed keys keep the PRNG implementation with which they were saved. With `set_aside`, damaged
-    checkpoints move to `damaged/`, so that they can be replaced.
+
+def restore(
+    run_dir: Path, parts: Parts, mesh: Mesh | None = None
+) -> tuple[TrainState | None, list[str]]:
+    """Reads the newest sound checkpoint of a run, and moves newer ones to `damaged/`.
 
     Returns:
-      The state, None without a checkpoint; and a sentence for each newer checkpoint that is
-      damaged.
+      The state, None without a checkpoint; and a sentence for each damaged checkpoint.
 
     Raises:
       CheckpointError: if the folder of the checkpoints is missing, none of them is sound, or it was
-        written with other settings than those in `config.json`.
+        written with other settings than those in `config.json`. Then nothing is moved.
     """
-    folder, damage, trees = checkpoints(run_dir), {}, None
+    folder, damage = checkpoints(run_dir), {}
     if not any_of(folder.is_dir()):
         raise CheckpointError(f"{folder} is missing: restore it from a copy, or start a new run")
     target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
     for step in reversed(in_all(lambda: iterations(run_dir))):
         try:
-            trees = _read(run_dir, step, target, together=True)
-            break
+            trees = in_all(lambda step=step: _read(run_dir, step, target))
         except CheckpointError:
             raise
         except Exception as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
-    if trees is None:
-        if damage:
-            raise CheckpointError(
-                f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
-                "folder from a copy, or start a new run"
-            )
-        return None, []
-    if set_aside:
+            continue
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
-    rest = trees[_REST]
-    learner = rest.learner._replace(average=trees[_PLAYER])
-    return dataclasses.replace(rest, learner=learner), [*damage.values()]
+        learner = trees[_REST].learner._replace(average=trees[_PLAYER])
+        return dataclasses.replace(trees[_REST], learner=learner), [*damage.values()]
+    if damage:
+        raise CheckpointError(
+            f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
+            "folder from a copy, or start a new run"
+        )
+    return None, []
 
 
 def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
     """Returns the averaged variables of a checkpoint, on one device, and its iteration.
 
-    By default the newest one. A single process can call this alone. Raises a CheckpointError if the
-    checkpoint is missing or damaged. No other one takes its place.
+    By default the newest one. Raises a CheckpointError if the checkpoint is missing or damaged. No
+    other one takes its place.
     """
     here = SingleDeviceSharding(jax.local_devices()[0])
     target = jax.tree.map(
@@ -186,7 +201,7 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
     if number not in available:
         raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
     try:
-        return _read(run_dir, number, {_PLAYER: target}, together=False)[_PLAYER], number
+        return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
     except CheckpointError:
         raise
     except Exception as error:
@@ -195,38 +210,28 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 
-def _read(run_dir: Path, step: int, target: dict[str, Any], together: bool) -> dict[str, Any]:
+def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises an error, of any type, if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
-    share = slice(jax.process_index(), None, jax.process_count()) if together else slice(None)
-    call: Callable = in_all if together else lambda action: action()
-
-    def check():
-        summary = read_summary(folder)
-        written = from_dict(Config, summary["settings"])
-        for name, here, there in list_changes(read_config(run_dir), written)[:1]:
-            raise CheckpointError(
-                f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
-                f"{step} was written with {there!r}: restore the file"
+    summary = read_summary(folder)
+    written = from_dict(Config, summary["settings"])
+    for name, here, there in list_changes(read_config(run_dir), written)[:1]:
+        raise CheckpointError(
+            f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
+            f"{step} was written with {there!r}: restore the file"
+        )
+    for part, tree in target.items():
+        file = folder / _file(part)
+        if not file.is_file():
+            raise ValueError(f"its file {_file(part)} is missing")
+        if summary["files"].get(_file(part)) != _digest_file(file):
+            raise ValueError(f"its file {_file(part)} was changed")
+        if summary["arrays"].get(part) != _describe(tree):
+            raise ValueError(
+                "its arrays do not match its settings, its custom parts, JAX's default kind of "
+                "random keys or this version"
             )
-        # Other files in the folder are ignored.
-        files = sorted(name for name in summary["files"] if name.partition("/")[0] in target)
-        for name in files[share]:
-            if not (folder / name).is_file():
-                raise ValueError(f"its file {name} is missing")
-            if summary["files"][name] != _digest_file(folder / name):
-                raise ValueError(f"its file {name} was changed")
-        arrays = summary["arrays"]
-        return {part: _fit_keys(tree, arrays.get(part, {})) for part, tree in target.items()}, files
-
-    def read():
-        return {
-            part: read_arrays([folder / f for f in files if f.startswith(f"{part}/")], tree)
-            for part, tree in fitted.items()
-        }
-
-    fitted, files = call(check)
-    return call(read)
+    return {part: _read_arrays(folder / _file(part), tree) for part, tree in target.items()}
 
 
 def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
@@ -254,59 +259,15 @@ def _divide(state: TrainState) -> dict[str, Any]:
 # Files of a checkpoint.
 
 
-def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
-    """Writes what this process stores of a tree; returns the SHA-256 of its file, if any."""
-    stored = {}
-    for name, leaf in _by_name(tree).items():
-        array = plain(leaf)
-        if array.is_fully_addressable:
-            stored[name] = np.asarray(array, order="C")
-            continue
-        rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
-        for shard in array.addressable_shards:
-            if shard.replica_id == 0:
-                stored[name + rows.format(*shard.index)] = np.asarray(shard.data, order="C")
-    if not stored:
-        return {}
-    index = jax.process_index()
-    file = folder / (f"arrays-{index}.npz" if index else "arrays.npz")
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(file, **stored)
-    return {f"{folder.name}/{file.name}": _digest_file(file)}
-
-
-def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
-    """Reads a tree of the shapes and shardings of `target`; each process reads its rows."""
-    with contextlib.ExitStack() as stack:
-        stored = collections.defaultdict(dict)  # By name and first row: last row, file, entry.
-        for path in files:
-            file = stack.enter_context(np.load(path))
-            for entry in file.files:
-                name, *rows = re.split(r"\[(\d+):(\d+)\]$", entry)
-                first, last = map(int, rows[:2]) if rows else (0, math.inf)
-                stored[name][first] = last, file, entry
+def _read_arrays(path: pathlib.Path, target: Any) -> Any:
+    """Reads a tree of the shapes and shardings of `target`."""
+    with np.load(path) as file:
 
         def place(path, leaf):
-            data, parts = jax.eval_shape(plain, leaf), stored[jax.tree_util.keystr(path)]
-
-            @functools.cache
-            def load(first):
-                _, file, entry = parts[first]
-                return file[entry].view(data.dtype)  # NumPy lacks types such as bfloat16.
-
-            def read(index):
-                if not index:
-                    return load(0)
-                start, stop, _ = index[0].indices(data.shape[0])
-                return np.concatenate(
-                    [
-                        load(first)[max(start - first, 0) : stop - first]
-                        for first, (last, *_) in sorted(parts.items())
-                        if first <= start < last or start < first < stop
-                    ]
-                )
-
-            array = jax.make_array_from_callback(data.shape, leaf.sharding, read)
+            data = jax.eval_shape(plain, leaf)
+            # NumPy lacks types such as bfloat16.
+            whole = file[jax.tree_util.keystr(path)].view(data.dtype)
+            array = jax.make_array_from_callback(data.shape, leaf.sharding, whole.__getitem__)
             return jax.random.wrap_key_data(array, impl=key_impl(leaf)) if is_key(leaf) else array
 
         return jax.tree_util.tree_map_with_path(place, target)
@@ -338,22 +299,6 @@ def _describe(tree: Any) -> dict[str, str]:
 def _by_name(tree: Any) -> dict[str, Any]:
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
-
-
-def _fit_keys(target: Any, described: dict[str, str]) -> Any:
-    """Returns a target whose typed keys have the implementations of the stored ones."""
-
-    def fit(path, leaf):
-        stored = described.get(jax.tree_util.keystr(path))
-        if stored is None or not is_key(leaf):
-            return leaf
-        dtype = jax.random.key(0, impl=stored.partition("[")[0]).dtype
-        return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=leaf.sharding)
-
-    fitted = jax.tree_util.tree_map_with_path(fit, target)
-    if _describe(fitted) != described:
-        raise ValueError("its arrays do not match its settings, its custom parts or this version")
-    return fitted
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, resolve_platform
+from azjax._settings import Count, Positive, Range, check, list_changes, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -88,20 +89,35 @@ class Plan:
     """Iterations between matches against UCT and the best older network; 0: no matches."""
     strength_games: Annotated[int, Range(2)] = 64
     """Games of each of these matches, half of them from each seat."""
-    checkpoint_every: Positive = 10
-    """Iterations between checkpoints; there is always one at the end."""
+    checkpoint_every: Count = 0
+    """Iterations between checkpoints; 0: 10, but at most one checkpoint a minute. There is always
+    one at the end."""
     keep_checkpoints: Positive = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
-    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
-    """Also send the metrics to TensorBoard (files in the run directory) or Weights & Biases."""
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, 256)] = 0
-    """CPU devices of each process; 0: one per core, or fewer if that number does not divide games
-    and batch. No effect on GPUs and TPUs."""
+    """CPU devices of each process; 0: one per core, rounded down to a power of two. No
+    effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check("", self)
+
+
+_KEPT = "preset", "smoke"  # Fields of a plan that a resumed run keeps.
+
+
+def check_kept(
+    saved: tuple[Config, Plan], asked: tuple[Config, Plan], spell: Callable[[str], str] = str
+) -> None:
+    """Raises a ValueError that names the first setting that a resumed run would not keep."""
+    plans = list_changes(saved[1], asked[1])
+    kept = [change for change in plans if change[0] in _KEPT] + list_changes(saved[0], asked[0])
+    for name, old, new in kept:
+        raise ValueError(
+            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
+            "it out, or start a new run in another folder"
+        )
 
 
 def is_custom(game: str) -> bool:
@@ -113,25 +129,14 @@ def is_custom(game: str) -> bool:
     return bool(colon) and not games.has_variants(place)
 
 
-def count_devices(
-    shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
-) -> int:
-    """Returns the largest usable number of devices per process.
+def count_devices(available: int, *numbers: int) -> int:
+    """Returns the largest number of devices, up to those available, that divides all `numbers`.
 
-    Their total over all `processes` must divide the shards of the replay buffer, or, for a new run,
-    whose shards may change, all numbers in `evenly`: those of games and samples.
-
-    >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
-    (4, 2)
-    >>> count_devices(shards=8, available=64, evenly=(1024, 512))
-    64
+    >>> count_devices(6, 16, 64)
+    4
     """
-
-    def fits(devices):
-        divides = evenly is not None and not any(number % devices for number in evenly)
-        return shards % devices == 0 or divides
-
-    return max((n for n in range(1, available + 1) if fits(n * processes)), default=1)
+    usable = range(1, available + 1)
+    return max(n for n in usable if not any(number % n for number in numbers))
 
 
 def make_parts(

@@ -4,29 +4,26 @@ Reading a run directory never imports or runs code that it names, so directories
 sources can be read. The caller passes a custom game or network to `config.make_parts`.
 
 One program at a time trains in a run directory, or explores the games of its player. The operating
-system releases the lock when the program ends for any reason.
+system releases the lock when the program ends for any reason; its file stays.
 """
 
 import contextlib
-import itertools
 import json
 import os
 import pathlib
 import re
 import socket
-from collections.abc import Iterator
-from typing import Any, TextIO, TypeVar
-
-import jax
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from azjax._files import Path, write_json
-from azjax._processes import gather, in_all, in_first
+from azjax._processes import any_of, gather, in_first
 from azjax._settings import from_dict
-from azjax.runs.config import Config
+from azjax.runs.config import Config, Plan
 
 FORMAT = 3  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
-Settings = TypeVar("Settings")  # A dataclass of settings.
+Result = TypeVar("Result")
 
 
 class CheckpointError(Exception):
@@ -52,63 +49,52 @@ def create_run(
         check_free(path, numbered=numbered)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            while True:
-                free = first_free(path) if numbered else path
-                with contextlib.suppress(FileExistsError):
-                    free.mkdir()
-                    break
-                check_free(path, numbered=numbered)  # Another program took the path meanwhile.
+            free = _make_folder(path, numbered)
             (free / "checkpoints").mkdir()
             write_json(free / "plan.json", plan or {})
             write_json(free / "config.json", {"format": FORMAT, **config.as_dict()})
         except OSError as error:
             raise CheckpointError(
-                f"{path} cannot be created ({error.strerror}): choose another `run_dir`"
+                f"{path} cannot be created ({error.strerror}): choose another folder"
             ) from error
-
-    def check_visible():
-        if not (free / "config.json").exists():
-            raise CheckpointError(
-                f"process {jax.process_index()} cannot find {free}, which process 0 created: use a "
-                "folder on a disk that all processes share"
-            )
 
     in_first(create)
     free = path.with_name(gather(free.name)[0])  # Process 0 chose the number.
-    in_all(check_visible)
+    if any_of(not (free / "config.json").exists()):
+        raise CheckpointError(
+            f"not all processes can find {free}: use a folder on a disk that all of them share"
+        )
     return free
 
 
-def first_free(prefix: Path) -> pathlib.Path:
-    """Returns the first free path of the form `PREFIX-NUMBER`."""
-    prefix = pathlib.Path(prefix)
-    paths = (prefix.with_name(f"{prefix.name}-{number}") for number in itertools.count(1))
-    return next(path for path in paths if not os.path.lexists(path))
+def _make_folder(path: pathlib.Path, numbered: bool) -> pathlib.Path:
+    number = 0
+    while numbered:
+        number += 1
+        folder = path.with_name(f"{path.name}-{number}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    path.mkdir()
+    return path
 
 
 def check_free(run_dir: Path, *, numbered: bool = False) -> None:
     """Checks that `create_run` can create a run directory, as far as that is known before."""
     path = pathlib.Path(run_dir)
-    if not numbered and os.path.islink(path) and not os.path.exists(path):
-        raise CheckpointError(
-            f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
-            "`run_dir`"
-        )
-    # Resolves paths such as `missing/..` as well.
-    if not numbered and os.path.exists(os.path.realpath(path)):
+    if not numbered and os.path.lexists(path):
         if os.path.isfile(path / "config.json"):
             raise CheckpointError(
-                f"{path} exists already: continue that run with `resume=True`, or choose another "
-                "`run_dir`"
+                f"{path} exists already: resume that run, or choose another folder"
             )
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another `run_dir`"
+            f"{path} exists already and is not a run directory: choose another folder"
         )
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise CheckpointError(
             f"{path} cannot be created ({folder} is not a folder in which azjax may write): choose "
-            "another `run_dir`"
+            "another folder"
         )
 
 
@@ -120,8 +106,8 @@ def read_config(run_dir: Path) -> Config:
             f"{run_dir} is not a run directory (no config.json in it): use the folder of a run, "
             "such as runs/tic_tac_toe-default-1"
         )
-    with _readable(path):
-        content = json.loads(path.read_text())
+
+    def parse(content):
         if isinstance(content, dict) and content.pop("format", None) != FORMAT:
             raise CheckpointError(
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
@@ -129,31 +115,19 @@ def read_config(run_dir: Path) -> Config:
             )
         return from_dict(Config, content)
 
-
-def read_settings(path: Path, cls: type[Settings]) -> Settings:
-    """Reads a (nested) dataclass from a JSON file, or raises a CheckpointError."""
-    with _readable(path):
-        return from_dict(cls, json.loads(pathlib.Path(path).read_text()))
+    return _read(path, parse)
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def read_plan(run_dir: Path) -> Plan:
+    """Reads the plan of a run."""
+    return _read(pathlib.Path(run_dir, "plan.json"), lambda content: from_dict(Plan, content))
+
+
+def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:
     try:
-        yield
+        return parse(json.loads(path.read_text()))
     except (ValueError, OSError, RecursionError) as error:  # RecursionError: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
-
-
-def newest(game: str) -> pathlib.Path:
-    """Returns the newest run of a game with a checkpoint; see `find_runs`."""
-    for path in find_runs():
-        with contextlib.suppress(CheckpointError):  # Not a usable run.
-            if read_config(path).game == game:
-                return path
-    raise CheckpointError(
-        f"there is no run of {game} in runs/, here or in a parent folder: train one with "
-        f"azjax.train({game!r})"
-    )
 
 
 def find_runs() -> Iterator[pathlib.Path]:
@@ -212,16 +186,10 @@ def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]
             raise CheckpointError(
                 f"{path} cannot be locked ({error.strerror}): put the run on another disk"
             ) from error
-        if not _leads_to(path, file):
-            raise CheckpointError(f"a run in {path.parent} has just ended: start again")
         file.truncate(0)
         file.write(f"process {os.getpid()} on host {socket.gethostname()}")
         file.flush()
-        try:
-            yield
-        finally:
-            if _leads_to(path, file):  # Otherwise the file there belongs to another program.
-                path.unlink(missing_ok=True)
+        yield
 
 
 def check_locks() -> Any:
@@ -234,11 +202,3 @@ def check_locks() -> Any:
             "writing one run: use Linux or macOS; on Windows, use WSL"
         ) from error
     return fcntl
-
-
-def _leads_to(path: pathlib.Path, file: TextIO) -> bool:
-    """Whether an open file is still at its path, neither deleted nor moved."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False

@@ -1,12 +1,14 @@
 """Named configurations, and the choice among them by game."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from azjax import games
 from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.runs.config import Config, CustomNetworkConfig
+from azjax.runs.config import Config, CustomNetworkConfig, Plan
 from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
@@ -119,6 +121,7 @@ _SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
     "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
 }
+_SMOKE_PLAN: dict[str, Any] = {"smoke": True, "until": "never", "max_iterations": 3}
 
 
 def get(name: str) -> Config:
@@ -142,6 +145,33 @@ def name_for(name: str, game: Game | None = None) -> str:
         is_tiny = made.is_small if measured else (made.most_positions or 0) <= _FEW
         return "default" if is_tiny else "enumerable"
     return base if measured and base in PRESETS else "large"
+
+
+def choose(
+    name: str | None,
+    game: Game | None = None,
+    *,
+    preset: str | None = None,
+    is_smoke: bool = False,
+    change: Callable[[Config], Config] = lambda config: config,
+) -> tuple[Config, Plan]:
+    """Returns the settings and the plan of a new run.
+
+    Args:
+      name: the game, as in `games.make`, or as the settings record a custom one; by default, that
+        of the preset.
+      game: the game itself, if it is custom.
+      preset: the preset; by default, the game determines it.
+      is_smoke: whether to shrink everything.
+      change: changes the settings of the preset before they are shrunk and fitted to a custom game.
+    """
+    preset = preset or name_for(name or Config.game, game)
+    config = get(preset)
+    plan: dict[str, Any] = {"preset": preset}
+    config = change(dataclasses.replace(config, game=name or config.game))
+    if is_smoke:
+        config, plan = smoke(config), plan | _SMOKE_PLAN
+    return config if game is None else fit(config, game), Plan(**plan)
 
 
 def fit(config: Config, game: Game) -> Config:

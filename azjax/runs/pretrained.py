@@ -19,24 +19,21 @@ import hashlib
 import io
 import json
 import pathlib
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from azjax._files import replacing, write_text
 from azjax._settings import did_you_mean
 from azjax.networks.base import Variables
 from azjax.players.overrides import Overrides
 
 FOLDER = pathlib.Path(__file__).parent.parent / "pretrained"
-_INDEX = "index.json"
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
     """Returns the names of the players that come with azjax."""
-    return tuple(_index())
+    return tuple(read_index())
 
 
 def describe_unknown(name: str) -> str:
@@ -50,43 +47,9 @@ def path_of(name: str) -> pathlib.Path:
     return FOLDER / f"{name.replace(':', '_')}.npz"
 
 
-def save_pretrained(
-    path: pathlib.Path,
-    about: Mapping[str, Any],
-    variables: Variables,
-    overrides: Overrides | None = None,
-) -> str:
-    """Writes the file of a player atomically; returns its SHA-256."""
-    arrays = {
-        f"{layer}.{part}": array
-        for layer, parts in variables["params"].items()
-        for part, array in parts.items()
-    }
-    if overrides is not None:
-        arrays |= {f"overrides.{part}": array for part, array in overrides._asdict().items()}
-    text = json.dumps(dict(about), indent=1).encode()
-    with replacing(path) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, about=np.frombuffer(text, np.uint8), **arrays)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def add(
-    name: str,
-    about: Mapping[str, Any],
-    variables: Variables,
-    overrides: Overrides | None = None,
-) -> pathlib.Path:
-    """Writes the file of a player and its entry in the index; returns the path of the file."""
-    path = path_of(name)
-    digest = save_pretrained(path, about, variables, overrides)
-    index = _index() | {name: {"sha256": digest}}
-    write_text(FOLDER / _INDEX, json.dumps(index, indent=1, sort_keys=True) + "\n")
-    return path
-
-
-def _index() -> dict[str, dict[str, str]]:
+def read_index() -> dict[str, dict[str, str]]:
     """Reads the index; loading a run does not, so that a damaged one does not prevent it."""
-    path = FOLDER / _INDEX
+    path = FOLDER / "index.json"
     try:
         index = json.loads(path.read_text())
         return {name: {"sha256": entry["sha256"]} for name, entry in index.items()}
@@ -109,7 +72,7 @@ def read(name: str) -> Shipped:
         raise ValueError(describe_unknown(name))
     path = path_of(name)
     content = path.read_bytes() if path.exists() else b""
-    if hashlib.sha256(content).hexdigest() != _index()[name]["sha256"]:
+    if hashlib.sha256(content).hexdigest() != read_index()[name]["sha256"]:
         raise ValueError(f"{path} is missing or damaged: install azjax again")
     params: dict[str, dict[str, np.ndarray]] = {}
     with np.load(io.BytesIO(content), allow_pickle=False) as file:

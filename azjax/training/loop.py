@@ -1,7 +1,7 @@
 """The training loop and its callbacks.
 
-The loop calls `on_start`, then `on_iteration` after each iteration, `on_checkpoint` after each
-saved checkpoint, `on_end` after the last iteration, and `close` in any case.
+The loop calls `on_start`, then `on_iteration` after each iteration, `on_end` after the last
+iteration, and `close` in any case. `callbacks.Checkpoints` calls `on_checkpoint`.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ class Callback:
         """Runs after each iteration."""
 
     def on_checkpoint(self, loop: "Loop") -> None:
-        """Runs after a checkpoint is saved."""
+        """Runs once a checkpoint is saved, which may be some iterations later."""
 
     def on_end(self, loop: "Loop") -> None:
         """Runs after the last iteration, but not after an exception or Ctrl-C."""

@@ -1,11 +1,10 @@
-"""Line charts and interval charts as SVG elements that follow a page's theme."""
+"""Line charts as SVG elements that follow a page's theme."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.players.statistics import Interval
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
@@ -14,7 +13,6 @@ _DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that have a tooltip.
 _LEAST = 480  # Minimum width in pixels, at which the font size is 9 pixels.
 _LINE = 15  # Minimum distance between labels.
-_ROW = 24  # Height of an interval.
 
 
 def line_chart(
@@ -64,31 +62,6 @@ def line_chart(
             tips = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
             parts.append(_line(name, _color(i), places, tips, next(label_ys)))
     return _picture(title, parts, _HEIGHT, _WIDTH)
-
-
-def interval_chart(title: str, intervals: Mapping[str, Interval]) -> Element:
-    """Draws estimates with their intervals, one below the other, each with its name."""
-    if not intervals:
-        raise ValueError(f"{title!r} has no intervals: give one or more")
-    low, high = min(i.low for i in intervals.values()), max(i.high for i in intervals.values())
-    ticks, bottom = _ticks(low, high), _TOP + _ROW * len(intervals)
-    to_x = _scale(ticks[0], ticks[-1], _LEFT, _RIGHT)
-    parts = [_title(title)]
-    for x in map(to_x, ticks):
-        look = {"stroke": "currentColor", "stroke-opacity": 0.16}
-        parts.append(node("line", {"x1": x, "x2": x, "y1": _TOP, "y2": bottom} | look))
-    parts.append(_x_axis(bottom, "", ticks, to_x))
-    for row, (name, interval) in enumerate(intervals.items()):
-        y, (x, start, end) = _TOP + _ROW * (row + 0.5), map(to_x, interval)
-        look = {"stroke-width": 2, "style": f"stroke: {_color(0)}"}
-        numbers = "{} [{}, {}]".format(*map(_number, interval))
-        parts += [
-            node("line", {"x1": start, "x2": end, "y1": y, "y2": y} | look),
-            _dot((x, y), 4, _color(0), f"{name}: {numbers}"),
-            _text(_RIGHT + 10, y + 4, name),
-        ]
-    width = max(_WIDTH, _RIGHT + 20 + 7 * max(map(len, intervals)))  # Names are not cut off.
-    return _picture(title, parts, bottom + 36, width)
 
 
 def _picture(title: str, parts: Iterable[Element], height: float, width: float) -> Element:

@@ -116,9 +116,9 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
             above, top = places[int(parents[i])]
             middle = (top + high + y) / 2
             path = f"M{above} {top + high}C{above} {middle} {x} {middle} {x} {y}"
-            look = {"fill": "none", "stroke": "#8c959f"}
-            look["stroke-width"] = 1 + 6 * float(visits[i] / visits[0])
-            edges.append(node("path", {"d": path} | look))
+            wide_line = {"stroke-width": 1 + 6 * float(visits[i] / visits[0])}
+            look = {"d": path, "fill": "none", "stroke": "#8c959f"}
+            edges.append(node("path", look | wide_line))
         state = jax.tree.map(lambda leaf, i=i: leaf[i], tree.embeddings)
         player, over = int(game.player(state)), bool(game.is_over(state))
         picture = draw_state(game, state, _BOARD, last=int(actions[i]) if i else None).element

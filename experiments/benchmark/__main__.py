@@ -7,15 +7,16 @@ if __name__ == "__main__":
 
 import importlib
 import json
-import math
 import platform
 from collections.abc import Callable
 
 import jax
 
-from azjax.cli import console, launch
+from azjax import _processes as processes
+from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
+from azjax.runs.config import count_devices
 from experiments.benchmark.iterations import time_batches, time_verification
 from experiments.benchmark.options import Options
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
@@ -24,7 +25,7 @@ from experiments.benchmark.training import time_first_iteration, time_to_perfect
 def measure(options: Options) -> dict:
     """Runs the measurements; returns the results for JSON."""
     count = jax.device_count()
-    machine = f"{launch.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
+    machine = f"{processes.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
     machine += f", {count} device{'s' if count > 1 else ''}"
     for number in options.divided():
         if number % count:
@@ -50,7 +51,8 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
 def run(options: Options) -> int:
     """Measures and writes the results; returns the exit status."""
     check_folder(options.out)
-    launch.spread(0, math.gcd(*options.divided()))  # Into devices that divide all games and shards.
+    number = count_devices(processes.cores(), *options.divided())
+    processes.set_cpu_devices(number)  # They divide all games and shards.
     results = measure(options)
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print(f"results: {options.out}")

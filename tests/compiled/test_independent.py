@@ -14,9 +14,10 @@ from azjax.games.rows import in_batches
 from azjax.networks.quantized import make_quantized
 from azjax.players import network_agent
 from azjax.players.overrides import make_lookup, oriented_overrides, with_overrides
-from azjax.runs.pretrained import FOLDER, save_pretrained
+from azjax.runs.pretrained import FOLDER
 from azjax.search.evaluators import network_evaluator
 from bad_players import explore_all
+from experiments.quantize import save_player
 from integers import make_case, observe, positions
 
 PATH = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
@@ -35,7 +36,7 @@ class Case:
         integers = make_case(name, self.symmetric, hidden=(16, 8, 8)).made.variables
         overrides = random_overrides(self.game, positions(name), number)
         about = {"game": name, "encoding": "relative", "symmetric": self.symmetric}
-        save_pretrained(path, about, integers, overrides)
+        save_player(path, about, integers, overrides)
         self.path = path
         with guard.sharing():
             network = make_quantized(self.game, integers, "relative", self.symmetric)

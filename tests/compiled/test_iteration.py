@@ -1,5 +1,6 @@
 """An iteration is reproducible, the same on 1 and 2 devices, compiled once, and uses its parts."""
 
+import contextlib
 import functools
 import re
 
@@ -8,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import trainings
-from azjax import training
+from azjax import games, training
 from azjax.networks import MLPConfig
 from azjax.runs.config import Config, make_parts
+from azjax.search import Gumbel
 from azjax.training import loop
 from azjax.training import step as steps
 from azjax.training.learner import Learner, LearnerConfig, LearnerState
@@ -19,17 +20,88 @@ from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
 from azjax.training.targets import TargetConfig, Transition, make_samples, transform
 from experiments.benchmark.iterations import make_play
-from trainings import KEY, PARTS, assert_equal, compilations, copy, to_host
+from small import conv
+
+GAME = games.make("tic_tac_toe")
+
+# A network with BatchNorm, so that statistics are compared, and large steps. SGD, since Adam
+# amplifies rounding errors of gradients near zero.
+CONFIG = Config(
+    network=conv(width=4, blocks=0, head_hidden=4),
+    search=Gumbel(num_simulations=4),
+    selfplay=SelfPlayConfig(games=64, unroll_length=8, archive=20_000, archive_share=0.8),
+    replay=ReplayConfig(capacity=1024, shards=8),
+    learner=LearnerConfig(
+        batch_size=16, steps=3, optimizer="sgd", learning_rate=0.1, warmup_steps=0, l2=1e-3
+    ),
+)
+PARTS = make_parts(CONFIG)
+KEY = jax.random.key(CONFIG.seed)
+
+
+class Run:
+    """A compiled iteration, and the results of its first two calls.
+
+    One device runs the pure functions, two run those for a mesh.
+    """
+
+    def __init__(self, num_devices):
+        self.mesh = training.make_mesh(jax.devices()[:num_devices])
+        if num_devices == 1:
+            self.iterate = jax.jit(functools.partial(training.iteration, PARTS), donate_argnums=0)
+            self.before = jax.jit(functools.partial(training.init, PARTS))(KEY)
+        else:
+            self.iterate = training.make_iteration(PARTS, self.mesh)
+            self.before = training.make_state(PARTS, KEY, self.mesh)
+        self.after, self.metrics = self.iterate(copy(self.before))
+        again = copy(self.after)
+        with compilations() as self.compiled_again:
+            self.later, _ = jax.block_until_ready(self.iterate(again))
+
+
+def copy(state):
+    """Returns a copy that can be donated."""
+    return jax.tree.map(jnp.copy, state)
+
+
+@contextlib.contextmanager
+def compilations():
+    """A list to which JAX appends the names of compilation events."""
+    heard = []
+
+    def listen(event, duration, **details):
+        if "compile" in event:
+            heard.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield heard
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def to_host(tree):
+    """Returns NumPy arrays, with typed keys as data."""
+
+    def convert(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return jax.tree.map(convert, tree)
+
+
+def assert_equal(*trees):
+    jax.tree.map(np.testing.assert_array_equal, *map(to_host, trees))
 
 
 @pytest.fixture(scope="module")
 def one():
-    return trainings.run(1)
+    return Run(1)
 
 
 @pytest.fixture(scope="module")
 def two():
-    return trainings.run(2)
+    return Run(2)
 
 
 def test_an_iteration_is_reproducible_bit_for_bit(one, two):
@@ -95,7 +167,7 @@ def test_devices_play_and_search_alone(two):
     assert not re.search("psum|pmean|all_gather|all_to_all|ppermute", program)
 
 
-# --- From given moves to the optimizer ----------------------------------------------------
+# From given moves to the optimizer.
 
 PLIES, GAMES, SHARDS, STEPS, BATCH = 6, 16, 2, 8, 32
 GIVEN = Config(
@@ -148,7 +220,7 @@ def found():
         others = [TargetConfig(), TargetConfig(0.7), TargetConfig(1.0, 0.4)]
         samples = [make_samples(config, moves) for config in (GIVEN.targets, *others)]
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples[0])
-        image = functools.partial(transform, trainings.GAME)
+        image = functools.partial(transform, GAME)
         images = jax.vmap(jax.vmap(image, (0, None)), (None, 0))(flat, jnp.arange(8))
         return state.replay.samples, state.learner.variables, metrics, samples, images
 

@@ -138,24 +138,13 @@ def test_the_default_opponent(tmp_path, monkeypatch, capfd):
     assert choose("") == (0, "alphazero", "connect_four", "runs/four")
 
 
-# Words.
-
-
-def test_values_in_words():
-    for value, words in [
-        (1.0, "a win (+1.00)"),
-        (0.9, "an advantage (+0.90)"),
-        (-0.001, "an even game (+0.00)"),
-        (-0.9, "a loss (-0.90)"),
-    ]:
-        assert play.in_words(np.float32(value), 1) == words.replace("(", "for O (")
+def test_the_value_is_that_of_the_chosen_move():
     rows = [
-        ([0.9, -0.02], [0, 9], "an even game for O (-0.02)"),  # The value of the chosen move.
-        (None, None, "a disadvantage for O (-0.67)"),
-        ([0.9, 0.0], [9, 0], "a disadvantage for O (-0.67)"),  # Not visited.
+        ([0.9, -0.001], [0, 9], "+0.00"),
+        (None, None, "-0.67"),
+        ([0.9, 0.0], [9, 0], "-0.67"),  # Not visited.
     ]
-    for q_values, visits, message in rows:
+    for q_values, visits, value in rows:
         q_values, visits = (known and np.array(known) for known in (q_values, visits))
         decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
-        said = f"O (name) plays 1, expects {message}"
-        assert play.announce(1, "name", decision, "01") == said
+        assert play.expects(decision, 1) == f", value {value} for O"

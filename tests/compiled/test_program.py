@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 import signal
 import time
@@ -77,7 +76,9 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
     for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
         assert certificate[name] == last[name]
     assert (certificate["iterations"], certificate["moves"]) == (8, 8 * 16 * 4)
-    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= last["seconds"]
+    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= round(
+        last["seconds"], 1
+    )
     assert not certificate["perfect"] and not certificate["unbeatable"]
     # The game is solved only once, and neither certificate nor report loads the player.
     assert trained.calls == ["solve"]
@@ -89,10 +90,10 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_resumes_to_the_same_end(moment, trained, tmp_path):
     run_dir = shutil.copytree(trained.copies / moment, tmp_path / "run")
-    assert not (run_dir / "certificate.json").exists() and (run_dir / directory.LOCK).exists()
+    assert not (run_dir / "certificate.json").exists()
     assert resume(run_dir) == 0
     assert_same_end(run_dir, trained.run_dir)
-    assert not (run_dir / directory.LOCK).exists() and not (run_dir / "damaged").exists()
+    assert not (run_dir / "damaged").exists()
     assert (run_dir / "certificate.json").exists()
     assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
 
@@ -128,7 +129,7 @@ def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch,
     assert capfd.readouterr().err == (
         f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
     )
-    assert not (tmp_path / "new").exists() and not (run_dir / directory.LOCK).exists()
+    assert not (tmp_path / "new").exists()
 
 
 def test_only_one_program_at_a_time_trains_or_explores(run_dir, capfd):
@@ -156,16 +157,10 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
 
 @pytest.mark.usefixtures("trained")  # It shares the program that folds the network.
 @pytest.mark.compiles(2)  # Larger games are verified by other programs.
-def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeypatch, capfd):
-    """At a terminal, where the display has room for verdicts that are sometimes missing."""
+def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "_SMALL", 0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")  # Whatever the width of the terminal that runs the tests.
     run_dir, every = tmp_path / "run", ["--examine-every", "2", "--max-iterations"]
     assert train_in(run_dir, "--smoke", "--no-report", *every, "5") in (0, 1)
-    screen = re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", capfd.readouterr().out)
-    assert re.search(r"blunders +losing +wrong *\n.*games/s.* left +lines +signs", screen)
     assert [r["iteration"] for r in records(run_dir) if r["blunders"] is not None] == [2, 4, 5]
 
 
@@ -193,7 +188,7 @@ def test_a_finished_run_is_resumed(run_dir, monkeypatch, capfd):
     seconds = [record["seconds"] for record in records(run_dir)]
     assert len(seconds) == 10 and seconds == sorted(seconds)  # The records of both sessions.
     certificate = read(run_dir)
-    assert certificate["iterations"] == 10 and certificate["seconds"] >= seconds[-1]
+    assert certificate["iterations"] == 10 and certificate["seconds"] >= round(seconds[-1], 1)
     assert runs.iterations(run_dir)[-2:] == [8, 10]
     assert read(run_dir, "plan.json")["max_iterations"] == 10
 

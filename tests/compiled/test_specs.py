@@ -12,7 +12,7 @@ import azjax
 import guard
 from azjax import runs
 from azjax.cli import custom, players
-from azjax.cli.players import expand, make_agent, make_agents
+from azjax.cli.players import make_agent, make_agents
 from azjax.exact import repair
 from azjax.games.base import init_batch
 from azjax.players import random_agent
@@ -99,19 +99,11 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
 # Several players.
 
 
-def test_one_player_for_each_checkpoint_and_all_have_different_names(tic_tac_toe, run, tmp_path):
-    specs = [f"puct:5@{run}#{iteration}" for iteration in (2, 4, 6)]
-    assert expand(f"puct:5@{run}#all") == specs
-    assert expand("network#all", custom.Typed(run)) == ["network#2", "network#4", "network#6"]
-    for spec in ("uct:5", "network", f"network@{run}#4"):
-        assert expand(spec) == [spec]
+def test_all_players_have_different_names(tic_tac_toe, run, tmp_path):
     other = shutil.copytree(run, tmp_path / "other")
-    made = make_agents(
-        ["random", f"network@{other}#6", "network#all"], tic_tac_toe, custom.Typed(run)
-    )
-    assert [agent.name for agent in made] == [
-        *["random", f"network@{other}#6", "network #2", "network #4", "network#6"]
-    ]
+    specs = ["random", f"network@{other}#6", "network#2", "network#6"]
+    made = make_agents(specs, tic_tac_toe, custom.Typed(run))
+    assert [agent.name for agent in made] == [*specs[:2], "network #2", "network#6"]
 
 
 # Errors.
@@ -122,13 +114,13 @@ REFUSED = [
     *((spec, "unknown player", "use one of random, perfect, ") for spec in ("", "uct 100")),
     *((spec, "write network[@RUN_DIR][#ITERATION]") for spec in ("network@", "network#-1#2")),
     *((spec, "is not a player") for spec in ("random:5", "uct:5@x", "alphabeta:", "minimax:1s")),
+    ("network#all", "is not a player"),
     *((f"uct:{x}", "write uct[:NUMBER], a number") for x in ["", "1000001", "²", "0", "1s"]),
 ]
 
 
 def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    runs.create_run(tmp_path / "new", CONFIG)
 
     def call(spec, game=tic_tac_toe, **named):
         return lambda: make_agent(spec, game, custom.Typed(**named))
@@ -140,11 +132,8 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (call("minimax", **four), "minimax cannot look to the end of connect_four: give "),
         (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
         (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
-        (call(f"network@{run}#all"), "names several players: name one checkpoint, as in #20"),
         (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
         (lambda: make_agents(["random", "uct", "random"], tic_tac_toe), "'random' is listed twice"),
-        (lambda: expand("network#all"), "'network#all' needs the network of a training"),
-        (lambda: expand("network@new#all"), "new has no checkpoint yet: resume the run"),
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)

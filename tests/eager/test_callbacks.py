@@ -2,11 +2,9 @@
 
 import contextlib
 import functools
-import importlib.util
-import sys
+import threading
 import time
 import types
-from unittest import mock
 
 import jax
 import numpy as np
@@ -15,13 +13,11 @@ import pytest
 import azjax as az
 import azjax.program
 from azjax.players.arena import Match, Tally
-from azjax.runs import presets, strength
+from azjax.runs import CheckpointError, presets
 from azjax.runs.config import make_parts
-from azjax.search import PUCT
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from refusals import assert_refused
-from small import LOSSES, record
 
 
 class Log(Callback):
@@ -98,57 +94,95 @@ def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
     assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
 
 
+# Checkpoints.
+
+
+class Saved:
+    """Stands for the files of checkpoints; `write` waits while `held`, or raises `error`."""
+
+    def __init__(self, monkeypatch):
+        self.names, self.error, self.free = [], None, threading.Event()
+        self.free.set()
+        monkeypatch.setattr(azjax.callbacks.checkpoint, "copy", int)
+        monkeypatch.setattr(azjax.callbacks.checkpoint, "write", self.write)
+
+    def write(self, run_dir, iteration, score, keep):
+        assert self.free.wait(60)
+        if self.error:
+            raise self.error
+        self.names.append(iteration)
+
+
 @pytest.fixture
-def package(monkeypatch):
-    """A stand-in for both packages of loggers, which records its calls."""
-    package = mock.MagicMock()
-    package.errors.Error = ConnectionResetError
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    for name in ("tensorboardX", "wandb"):
-        monkeypatch.setitem(sys.modules, name, package)
-    return package
+def saved(monkeypatch):
+    return Saved(monkeypatch)
 
 
-def log(callback, start, iterations):
-    loop = Loop(None, types.SimpleNamespace(iteration=start), None, 9, 0.0)
-    callback.on_start(loop)
-    for loop.state.iteration in iterations:
-        number = loop.state.iteration
-        loop.record = record(number, blunders=None, extra={"elo": 7.0 * number})
-        callback.on_iteration(loop)
-    callback.close()
+class Then(Callback):
+    """Calls a function after an iteration, and another one at the end."""
+
+    def __init__(self, iteration, act, at_end=lambda: None):
+        self.iteration, self.act, self.at_end = iteration, act, at_end
+
+    def on_iteration(self, loop):
+        if loop.iteration == self.iteration:
+            self.act(loop)
+
+    def on_end(self, loop):
+        self.at_end()
 
 
-def scalars(number):
-    made = record(number).as_dict() | {"elo": 7.0 * number}
-    return {name: x for name, x in made.items() if name not in ("iteration", "blunders")}
+def saving(every=2):
+    return az.callbacks.Checkpoints("run", every, 3, True)
 
 
-def test_tensorboard_gets_every_metric_and_purges_later_points(package, tmp_path):
-    az.callbacks.TensorBoard(tmp_path).close()  # Training may end before it starts.
-    log(az.callbacks.TensorBoard(tmp_path), 3, [4, 5])
-    assert package.mock_calls[0] == mock.call.SummaryWriter(str(tmp_path), purge_step=4)
-    points = [mock.call(*item, step) for step in (4, 5) for item in scalars(step).items()]
-    writer = package.SummaryWriter.return_value
-    assert writer.add_scalar.mock_calls == points and writer.method_calls[-1] == mock.call.close()
-    assert {*LOSSES, "seconds", "games"} <= scalars(4).keys()
+@pytest.mark.parametrize("ends", ["stop", "interrupted"])
+def test_training_goes_on_while_a_checkpoint_is_written_and_ends_after_the_last(saved, ends):
+    saved.free.clear()
+    names, at_end = [], []
+
+    def release(loop):
+        names.extend(saved.names)
+        saved.free.set()
+
+    def end(loop):
+        saved.free.clear()
+        setattr(loop, ends, True)
+        threading.Timer(0.2, saved.free.set).start()
+
+    ending = Then(5, end, lambda: at_end.extend(saved.names))
+    loop = make_loop(9, Then(3, release), ending, saving())
+    with pytest.raises(KeyboardInterrupt) if ends == "interrupted" else contextlib.nullcontext():
+        loop.run()
+    assert names == [] and saved.names == [2, 4, 5]
+    assert at_end == ([2, 4, 5] if ends == "stop" else [])
 
 
-def test_weights_and_biases_gets_every_metric_once(package, tmp_path):
-    run, given = package.init.return_value, {"mode": "offline", "dir": str(tmp_path)}
-    run.step = 5  # W&B has step 4 already.
-    for name in ("offline-run-20260102_030405-an-id", "run-20250102_030405-old", "latest-run"):
-        (tmp_path / "wandb" / name).mkdir(parents=True)
-    az.callbacks.WeightsAndBiases().close()
-    log(az.callbacks.WeightsAndBiases("mine", **given), 3, [4, 5])
-    resumed = {"id": "an-id", "resume": "allow", "project": "mine"} | given
-    assert package.init.mock_calls[0] == mock.call(**resumed)
-    assert run.log.mock_calls == [mock.call(scalars(5), step=5)] and run.finish.called
-    log(az.callbacks.WeightsAndBiases(**given), 0, [])
-    assert package.init.call_args == mock.call(project="azjax", **given)
-    package.init.side_effect = ConnectionResetError("no API key.\nAsk for one")
-    with pytest.raises(ConnectionError, match=r"did not start \(no API key\): call `wandb login`"):
-        log(az.callbacks.WeightsAndBiases(), 0, [])
+def test_errors_of_the_thread_are_raised_or_printed(saved, capfd):
+    saved.error = CheckpointError("the disk is full")
+    with pytest.raises(CheckpointError, match="the disk is full"):
+        make_loop(9, saving(9)).run()  # At the end.
+    loop = make_loop(9, saving(2))
+    with pytest.raises(CheckpointError, match="the disk is full"):
+        loop.run()
+    assert loop.iteration <= 4 and capfd.readouterr().err == ""
+
+    def fail(loop):
+        raise FloatingPointError("the loss became nan")
+
+    saved.free.clear()
+    release = Then(3, lambda loop: saved.free.set())
+    with pytest.raises(FloatingPointError):
+        make_loop(9, release, Then(3, fail), saving(2)).run()
+    assert capfd.readouterr().err == "the disk is full\n" and saved.names == []
+
+
+def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch):
+    now = types.SimpleNamespace(monotonic=lambda: 2.5 * loop.iteration)
+    monkeypatch.setattr(azjax.callbacks, "time", now)
+    loop = make_loop(75, saving(0))
+    loop.run()
+    assert saved.names == [10, 40, 70, 75]
 
 
 TINY = presets.smoke(presets.get("default"))
@@ -180,9 +214,9 @@ def played(monkeypatch):
     def draw_openings(*arguments):
         played.openings.append(arguments[2:])
 
-    monkeypatch.setattr(strength, "play_match", play_match)
-    monkeypatch.setattr(strength, "draw_openings", draw_openings)
-    monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
+    monkeypatch.setattr(az.callbacks, "play_match", play_match)
+    monkeypatch.setattr(az.callbacks, "draw_openings", draw_openings)
+    monkeypatch.setattr(jax, "jit", lambda fold: fold)
     return played
 
 
@@ -213,16 +247,14 @@ def test_a_network_that_wins_becomes_the_best_one(parts, played):
 
 
 def test_its_settings_are_those_of_the_matches(parts, played):
-    """Simulations of UCT, the search of the network, the seed, and the games."""
+    """Simulations of UCT, the seed, and the games."""
     keys = set()
     for seed in (0, 1):
-        callback = az.callbacks.Strength(
-            parts, 1, 6, seed, search=PUCT(num_simulations=3), simulations=7
-        )
+        callback = az.callbacks.Strength(parts, 1, 6, seed, simulations=7)
         callback.on_start(FakeLoop(0))
         callback.on_iteration(FakeLoop(1))
         (_, key, against_uct), (_, other, against_best) = played.matches
-        assert (against_uct, against_best) == ((3, 7, 6), (3, 3, 6))
+        assert (against_uct, against_best) == ((4, 7, 6), (4, 4, 6))
         assert played.openings.pop() == (3, 2)
         keys |= {key, other}
         played.matches.clear()

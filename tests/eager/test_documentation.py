@@ -12,6 +12,7 @@ import pytest
 
 from azjax import cli, training
 from azjax.cli import custom, parsing, train
+from mutations import MUTATIONS
 from source import PAGES, README, ROOT, blocks, trees
 
 TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
@@ -115,3 +116,19 @@ def test_the_guide_uses_names_and_arguments_that_exist():
 def test_the_guide_has_what_it_needs():
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "\nuse_directory_urls: false" in settings and "\n  - search\n  - offline " in settings
+
+
+# The table of mistakes, which `tests/mutations.py` makes.
+
+
+def test_every_mistake_can_be_made():
+    """Its text occurs exactly once, and its tests exist."""
+
+    def check(mutation):
+        assert (ROOT / mutation.file).read_text().count(mutation.old) == 1, mutation.old
+        for path, _, name in (test.partition("::") for test in mutation.tests.split()):
+            assert f"def {name.partition('[')[0]}" in (ROOT / path).read_text(), name
+
+    check_all(MUTATIONS, check, OSError)
+    text = (ROOT / "docs/explanation/enumeration.md").read_text()
+    assert "inserts more than 400 mistakes into the code" in text and len(MUTATIONS) > 400

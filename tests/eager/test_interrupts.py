@@ -1,6 +1,8 @@
 """Signals and closed streams within a program."""
 
+import io
 import signal
+import sys
 import threading
 import time
 
@@ -75,6 +77,15 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
         interrupts.now.patient = False  # As the thread does.
     signal.raise_signal(signal.SIGTERM)
     assert request.made and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+def test_unprintable_characters_are_escaped(handlers, monkeypatch):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # No thread starts.
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    interrupts.listen()
+    print("l\udce4ufe…")
+    assert stream.buffer.getvalue() == rb"l\udce4ufe\u2026" + b"\n"
 
 
 def test_a_program_that_stops_by_itself_waits_for_the_signal_thread(monkeypatch):

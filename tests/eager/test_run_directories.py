@@ -12,6 +12,7 @@ from azjax import runs
 from azjax.runs import directory, presets
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
+from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
 MINE = f"process {os.getpid()} on host {socket.gethostname()}"
@@ -25,41 +26,30 @@ def path(tmp_path):
 # Creation.
 
 
-def test_never_touches_a_directory_that_exists(path, tmp_path):
+def test_never_touches_a_path_that_exists(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     runs.create_run(path, CONFIG)
-    before = (path / "config.json").read_text()
-    (tmp_path / "other").mkdir()
+    (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("nothing")
-    assert_refused(
-        (lambda: runs.create_run(path, CONFIG), "run exists already: continue that run with"),
-        (lambda: runs.create_run(tmp_path / "other", CONFIG), "exists already and is not a run"),
-        (lambda: runs.check_free(tmp_path / "other"), "exists already and is not a run directory"),
-        (lambda: runs.check_free(tmp_path / "link"), "link is a broken link to nothing: remove"),
-        (
-            lambda: runs.create_run(tmp_path / "file" / "x", CONFIG),
-            "cannot be created (...file is not a folder",
-        ),
-        error=CheckpointError,
-    )
-    assert (path / "config.json").read_text() == before
+    before, said = files(tmp_path), "exists already and is not a run directory: choose"
+    rows = [
+        ("run", "run exists already: resume that run"),
+        *((name, said) for name in ("folder", "file", "link", ".")),
+        ("file/deep/run", "cannot be created (...file is not a folder"),
+        ("link/run", "link/run cannot be created ("),
+    ]
+    for function in (runs.check_free, lambda name: runs.create_run(name, CONFIG)):
+        calls = [(functools.partial(function, name), f"{name} ", said) for name, said in rows]
+        assert_refused(*calls, error=CheckpointError)
+    assert files(tmp_path) == before
 
 
-def test_a_path_that_another_program_took_meanwhile_is_not_used(tmp_path, monkeypatch):
+def test_a_numbered_run_takes_no_path_that_exists(tmp_path):
     prefix = tmp_path / "deep" / "run"
     prefix.mkdir(parents=True)  # The name without a number is not used.
     (tmp_path / "deep" / "run-2").symlink_to("nothing")
-    first_free, made = directory.first_free, []
-
-    def race(path):
-        """Another program creates its run just before this one."""
-        free = first_free(path)
-        monkeypatch.setattr(directory, "first_free", first_free)
-        made.append(runs.create_run(path, CONFIG, numbered=True))
-        return free
-
-    monkeypatch.setattr(directory, "first_free", race)
-    made.append(runs.create_run(prefix, CONFIG, numbered=True))
+    made = [runs.create_run(prefix, CONFIG, numbered=True) for _ in range(2)]
     assert [path.name for path in made] == ["run-1", "run-3"]
     assert all(runs.read_config(path) == CONFIG for path in made)
 
@@ -79,7 +69,10 @@ def test_wrong_configurations_are_rejected(tmp_path):
     assert_refused(
         (edit(colour=3), "config.json cannot be used (unknown setting 'colour': use one of game,"),
         (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet' or"),
-        (edit(network={"kind": "resnet", "hidden": [8]}), "leave it out, or choose network.kind"),
+        (
+            edit(network={"kind": "resnet", "hidden": [8]}),
+            "unknown setting 'network.hidden': use one of",
+        ),
         (edit(learner={"steps": 0}), "learner.steps is 0: use 1 or more"),
         *((functools.partial(read, text), "cannot be used") for text in ("", "[]", '{"a":' * 9999)),
         (lambda: runs.read_config(tmp_path / "none"), "is not a run directory"),
@@ -87,21 +80,16 @@ def test_wrong_configurations_are_rejected(tmp_path):
     )
 
 
-def test_the_newest_run_of_a_game_is_found_from_a_subfolder(tmp_path, monkeypatch):
-    """Runs without a checkpoint and of other games are passed over."""
-    for number, (game, folder) in enumerate(
-        [("tic_tac_toe", "1"), ("tic_tac_toe", "2"), ("connect_four", "3"), ("tic_tac_toe", "4")]
-    ):
-        run = runs.create_run(tmp_path / "runs" / folder, dataclasses.replace(CONFIG, game=game))
+def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
+    """Runs without a checkpoint are passed over."""
+    for number, folder in enumerate("1324"):
+        run = runs.create_run(tmp_path / "runs" / folder, CONFIG)
         os.utime(run / "config.json", (number, number))
         if folder != "4":
             (run / "checkpoints" / "1").mkdir()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
-    assert [path.name for path in runs.find_runs()] == ["3", "2", "1"]
-    assert runs.newest("tic_tac_toe").name == "2"
-    with pytest.raises(CheckpointError, match="there is no run of hex in runs/, here or in a"):
-        runs.newest("hex")
+    assert [path.name for path in runs.find_runs()] == ["2", "3", "1"]
 
 
 # The lock; `tests/system/test_processes.py` has other processes.
@@ -126,24 +114,8 @@ def test_names_the_holder(tmp_path):
             hold(tmp_path)
     with pytest.raises(ZeroDivisionError), directory.hold(tmp_path):
         raise ZeroDivisionError
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_without_a_holder_is_free(tmp_path):
-    (tmp_path / directory.LOCK).write_bytes(b"process 1 on host \xff")
+    name.write_bytes(b"process 1 on host \xff")  # A file without a holder is free.
     assert hold(tmp_path) == MINE
-
-
-def test_only_the_own_lock_is_deleted(path, tmp_path):
-    """Not that of a run in the same place; the folder may also be gone."""
-    for begin_again in (False, True):
-        path.mkdir()
-        with directory.hold(path):
-            path.rename(tmp_path / f"moved-{begin_again}")
-            if begin_again:
-                path.mkdir()
-                (path / directory.LOCK).write_text("another's")
-    assert (path / directory.LOCK).read_text() == "another's"
 
 
 def test_a_link_that_leads_out_of_the_folder_is_refused(path, tmp_path):

@@ -2,16 +2,17 @@
 
 import dataclasses
 import json
+import os
 import pathlib
+import warnings
 
 import pytest
 
-from azjax import games, program, runs
+from azjax import cli, games, program
 from azjax.cli import arena, custom, explain, play, report, seeds, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
-from azjax.runs import checkpoint
-from refusals import assert_refused, check_program
+from refusals import check_program
 from trained import files
 
 TRAIN = [
@@ -23,10 +24,10 @@ TRAIN = [
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--game connect_four --until perfect", "connect_four", "--until never"),
+    ("--game connect_four --until perfect", "connect_four", "use until never with"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
-    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another --run-dir"),
-    ("--smoke --run-dir dangling", "dangling is a broken link to nothing: ", "another --run-dir"),
+    ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
+    ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),
 ]
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
@@ -41,8 +42,6 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
-    ("random perfect --plot /nowhere/x.svg", "there is no folder /nowhere"),
-    ("random perfect --plot x.png", "x.png is not an SVG: use a name that ends in .svg"),
 ]
 SEEDS = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
@@ -68,37 +67,18 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     assert files(tmp_path) == before
 
 
-def refuse_to_compile(*arguments):
-    raise ValueError("refused while compiling")
-
-
-def test_an_unusable_run_directory_is_refused(tmp_path, monkeypatch, capfd):
+def test_a_run_that_does_not_compile_leaves_nothing_behind(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "dangling").symlink_to("nothing")
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "file").write_text("kept")
-    (tmp_path / "link").symlink_to("file")
-    (tmp_path / "folder" / "notes").mkdir(parents=True)
-    before, used = files(tmp_path), "exists already and is not a run directory"
-    rows = [
-        *[("dangling", "is a broken link to nothing: "), ("loop", "is a broken link to loop: ")],
-        *((name, used) for name in ("link", "folder", ".")),
-        ("dangling/run", "dangling/run cannot be created ("),
-        ("file/deep/run", "cannot be created (...file is not a folder"),
-    ]
-    calls = [(lambda path=path: runs.check_free(path), path, said) for path, said in rows]
-    assert_refused(*calls, error=checkpoint.CheckpointError)
 
-    monkeypatch.setattr(program, "_compile", refuse_to_compile)
+    def refuse(*arguments):
+        raise ValueError("refused while compiling")
+
+    monkeypatch.setattr(program, "_compile", refuse)
     check_program(train.main, [("--smoke --run-dir some/deep/run", "refused while com")], capfd)
-    assert files(tmp_path) == before
+    assert files(tmp_path) == {}
 
 
-def test_runs_are_numbered(tmp_path, monkeypatch):
-    """A dangling link keeps its number."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
+def test_a_run_has_the_name_of_its_game_and_preset():
     names = [
         ([], "runs/tic_tac_toe-default"),
         (["--game", "connect_four:4x5"], "runs/connect_four-4x5-enumerable"),
@@ -108,7 +88,26 @@ def test_runs_are_numbered(tmp_path, monkeypatch):
     for arguments, name in names:
         parsed = train.parse(arguments)
         assert str(program.name_runs(parsed.config, parsed.plan)) == name
-    assert str(runs.first_free("runs/tic_tac_toe-default")) == "runs/tic_tac_toe-default-2"
+
+
+def test_programs_keep_what_they_compile_in_the_cache_folder_of_the_user(tmp_path, monkeypatch):
+    """Unless a variable names another folder, or it cannot be written."""
+    name = "JAX_COMPILATION_CACHE_DIR"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(warnings, "filterwarnings", lambda *given: None)
+    for base, set_before, kept in [
+        (tmp_path / "cache", None, tmp_path / "cache" / "azjax"),
+        (tmp_path / "cache", "mine", None),
+        (tmp_path / "file", None, None),
+    ]:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+        monkeypatch.setenv(name, set_before) if set_before else monkeypatch.delenv(name)
+        cli.keep_compiled()
+        if kept is not None:
+            (folder,) = kept.iterdir()
+            assert os.environ[name] == str(folder) and folder.stat().st_mode & 0o777 == 0o700
+        else:
+            assert os.environ.get(name) == set_before
 
 
 def test_help_is_as_wide_as_the_terminal_and_lists_the_settings(monkeypatch, capfd):

@@ -1,20 +1,14 @@
-"""Slow, obvious reference implementations in plain Python.
+"""Slow, obvious reference implementations in plain Python; rewards as in `azjax.games.base`."""
 
-A file of rules has `start() -> Position`, `legal(position) -> [action]` and
-`play(position, action) -> (Position, reward)`, with the signs of `azjax.games.base`.
-"""
-
-from typing import NamedTuple
-
-
-class Position(NamedTuple):
-    """A board of 1 (player 0), -1 (player 1) and 0 (empty), the player to move, and the end."""
-
-    board: tuple[int, ...]
-    player: int
-    over: bool
-
-
-def sign(before: Position, after: Position) -> int:
-    """The factor from an outcome for the player of `after` to one for the player of `before`."""
-    return 1 if before.player == after.player else -1
+from reference.rules import (  # noqa: F401
+    Position,
+    breakthrough,
+    connect_four,
+    hex,
+    hex_swap,
+    misere_pile,
+    nim,
+    othello,
+    sign,
+    tic_tac_toe,
+)

@@ -9,8 +9,7 @@ import pytest
 import azjax
 import playground
 from azjax.players.overrides import oriented_overrides
-from browsing import opened, press
-from javascript import evaluate
+from javascript import evaluate, opened, press
 
 # Plays games against random replies; returns the player's moves by position, and its lost games.
 PLAY = """async ([packed, count]) => {

@@ -17,7 +17,7 @@ from azjax.exact.repair import OverrideTable, load_table, save_table
 from azjax.networks.quantized import make_quantized
 from azjax.runs import player as players
 from azjax.runs import pretrained
-from experiments import add_overrides
+from experiments import add_overrides, quantize
 from integers import evaluate, make_case, observe, positions
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
@@ -92,7 +92,7 @@ def folder(tmp_path, monkeypatch):
         "alone": True,
         "training": {"moves": 12345},
     }
-    pretrained.add("tic_tac_toe", about, make_case("tic_tac_toe").made.variables)
+    quantize.add_player("tic_tac_toe", about, make_case("tic_tac_toe").made.variables)
     pretrained.names.cache_clear()
     yield tmp_path
     [cache.cache_clear() for cache in CACHES]

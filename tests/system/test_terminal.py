@@ -94,7 +94,7 @@ def test_a_game_at_a_real_terminal(start, solution):
 
 
 def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
-    interrupted, ended = start("--x", "random", "--o", "uct:60s"), start("--o", "perfect")
+    interrupted, ended = start("--x", "random", "--o", "uct:1000000"), start("--o", "perfect")
     interrupted.type(b"\x03", after="plays")
     assert interrupted.finish() == 130
     # A spinner may end its line at the same time.

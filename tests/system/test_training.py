@@ -5,8 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +24,9 @@ from azjax.training.learner import LearnerConfig
 from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
+from tables import assert_equal
 from terminal import Terminal
 from trained import RUN, compiling_once, network_alone, process_environment
-from trainings import assert_equal
 
 TINY = presets.smoke(presets.get("mlp"))
 
@@ -102,40 +100,6 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
     assert 16 < after.archive.used <= 2 * 16 * 4
 
 
-# In a separate process, since it starts others and waits for their end.
-OFFLINE = """
-import sys, types
-from azjax.callbacks import WeightsAndBiases
-from azjax.training.loop import Loop
-from small import record
-import wandb
-callback = WeightsAndBiases(
-    mode="offline", dir=sys.argv[1], name="mine", config={"seed": 3},
-    settings=wandb.Settings(silent=True),
-)
-loop = Loop(None, types.SimpleNamespace(iteration=0), None, 2, 0.0)
-callback.on_start(loop)
-assert wandb.run.config["seed"] == 3 and wandb.run.name == "mine"
-for number in (1, 2):
-    loop.state = types.SimpleNamespace(iteration=number)
-    loop.record = record(number, extra={"elo": 7.0})
-    callback.on_iteration(loop)
-    assert wandb.run.step == number
-assert dict(wandb.run.summary)["elo"] == 7.0 and dict(wandb.run.summary)["loss"] == 2.0
-callback.close()
-assert wandb.run is None
-"""
-
-
-def test_weights_and_biases_runs_offline(tmp_path):
-    pytest.importorskip("wandb")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", OFFLINE, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-
-
 # Runs of the program.
 
 
@@ -152,18 +116,15 @@ def read(run_dir, name="certificate.json"):
 
 
 def test_both_engines_train_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
-    pytest.importorskip("tensorboardX")
     monkeypatch.setattr(certificate, "search_policy", network_alone)
     run_dir = tmp_path / "mctx"
-    options = ["--no-report", "--search.engine", "mctx", "--log", "tensorboard"]
+    options = ["--no-report", "--search.engine", "mctx"]
     assert train_in(run_dir, *RUN, *options) == 0
     assert runs.read_config(run_dir).search.engine == "mctx"
     folders = [each / "checkpoints" / "8" for each in (trained.run_dir, run_dir)]
     ours, theirs = (read_summary(folder)["files"] for folder in folders)
     assert ours == theirs  # Digests of the whole state, including the buffer.
     assert ours.keys() == {"player/arrays.npz", "state/arrays.npz"}
-    (file,) = (run_dir / "tensorboard").iterdir()
-    assert b"blunders" in file.read_bytes()
 
 
 def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, capfd):
