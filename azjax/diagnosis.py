@@ -22,7 +22,6 @@ from azjax.runs.config import Config, make_parts
 from azjax.runs.player import read_config
 from azjax.training import Parts, TrainState, metrics, selfplay
 from azjax.training.learner import learning_rate, policy_loss
-from azjax.training.step import make_play
 
 _GAMES = 200  # Of each match.
 _SAMPLES = 1024  # From the buffer.
@@ -78,8 +77,9 @@ def examine(
     except AssertionError as error:  # Nothing else means anything then.
         advice = "fix the rules: `azjax.check_game` names the position"
         return [Finding("contract of the game", str(error), advice)]
-    mesh = training.make_mesh(jax.devices()[:1])
-    _, moves = jax.jit(make_play(parts, mesh))(state)
+    play = jax.jit(functools.partial(selfplay.self_play, parts))
+    games = jax.random.split(jax.random.fold_in(state.key, 2**31 - 2), parts.selfplay.games)
+    _, moves = play(state.learner.average, games, state.games, state.archive)
     keys = jax.random.split(jax.random.fold_in(state.key, 2**31 - 1), parts.replay.shards)
     drawn = jax.jit(parts.replay.sample)(state.replay, keys)
     samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:_SAMPLES], drawn)

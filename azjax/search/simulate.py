@@ -141,7 +141,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
 
 def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> Tree:
     """Writes the nodes `child [B]` after the edges, and counts a visit there."""
-    batch = jnp.arange(len(child))
+    batch = jnp.arange(child.shape[0])
     at_edge, at_child = (batch, edge.node, edge.action), (batch, child)
     return tree.replace(
         children_index=tree.children_index.at[at_edge].set(child),
