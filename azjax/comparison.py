@@ -236,7 +236,8 @@ def compare_pairs(first: np.ndarray, other: np.ndarray) -> tuple[Interval, float
     rows = np.random.default_rng(0).integers(len(logs), size=(_RESAMPLES, len(logs)))
     medians = np.median(logs[rows], axis=1)
     low, high = np.quantile(medians, [0.025, 0.975])
-    p_value = float(stats.wilcoxon(logs).pvalue) if np.any(logs) else 1.0
+    test: Any = stats.wilcoxon(logs) if np.any(logs) else None
+    p_value = 1.0 if test is None else float(test.pvalue)
     return Interval(*map(float, np.exp([np.median(logs), low, high]))), p_value
 
 

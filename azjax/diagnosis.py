@@ -216,7 +216,7 @@ def _ends(case: _Case) -> list[Finding]:
 
 def _rate(case: _Case) -> list[Finding]:
     config, step = case.config.learner, int(case.state.learner.step)
-    rate = float(learning_rate(config)(step))
+    rate = float(jnp.asarray(learning_rate(config)(step)))
     sentence = f"{rate:.2g} at step {step:,}, after a peak of {config.learning_rate:.2g}"
     advice = "the schedule has ended: raise learner.decay_steps or learner.final_learning_rate"
     return [

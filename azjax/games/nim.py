@@ -46,7 +46,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
     digits = max(sizes).bit_length()
 
     def legal_actions(state: State) -> jax.Array:
-        return taken <= state.heaps[heap]
+        return jnp.asarray(taken) <= state.heaps[heap]
 
     def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         heaps = state.heaps.at[jnp.asarray(heap)[action]].add(-jnp.asarray(taken, jnp.int8)[action])
@@ -56,7 +56,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
         """Encodes heaps as cells of one row, with a plane for each stone or `binary` digit."""
         if encoding == "binary":
             return (state.heaps[:, None] >> np.arange(digits, dtype=np.int8) & 1 == 1)[None]
-        return (np.arange(max(sizes)) < state.heaps[:, None])[None]
+        return (jnp.arange(max(sizes)) < state.heaps[:, None])[None]
 
     return Game(
         name="nim" if sizes == _DEFAULT else "nim:" + "x".join(map(str, sizes)),

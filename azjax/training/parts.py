@@ -123,5 +123,10 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
         )
+    if parts.selfplay.full_share < 1 and not dataclasses.is_dataclass(parts.search):
+        raise ValueError(
+            f"selfplay.full_share is {parts.selfplay.full_share}, but the search is no dataclass, "
+            "whose num_simulations could be replaced: use 1, or a dataclass"
+        )
     if parts.selfplay.archive:
         jax.eval_shape(hashing.contents, state_shapes(parts.game))

@@ -74,12 +74,10 @@ def self_play(
         kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
         return _Found(result.action, result.action_weights, value, note, kept)
 
-    full = functools.partial(find, parts.search)
+    shorter: Any = parts.search
     if some_are_fast:
-        simulations = config.fast_simulations
-        fast = functools.partial(
-            find, dataclasses.replace(parts.search, num_simulations=simulations)
-        )
+        shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
+    full, fast = functools.partial(find, parts.search), functools.partial(find, shorter)
 
     def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array]):
         """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
