@@ -21,7 +21,8 @@ PROGRAMS = {
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
     "export": "write a trained player to a file for JAX, which runs without azjax",
-    "seeds": "train many players at the same time, one for each seed",
+    "doctor": "find what keeps a training run from learning",
+    "compare": "compare settings by exact error, over many seeds",
 }
 
 
