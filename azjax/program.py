@@ -354,7 +354,7 @@ class Run:
         receives_signals = threading.current_thread() is threading.main_thread()
         verifies_all = verification is None or verification.every == 1
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
-        listed = [
+        listed: list[Any] = [
             verification,
             self.evaluation,
             verification and Snapshots(verification, self.run_dir),
@@ -366,7 +366,7 @@ class Run:
             self.certification,
             Checkpoints(self.run_dir, every, keep, verifies_all),
         ]
-        return [callback for callback in listed if isinstance(callback, Callback)]
+        return [callback for callback in listed if callback]
 
     def _write_report(self, announce: Callable[[str], None]) -> None:
         """Writes `report.html`; a failure does not affect the run."""

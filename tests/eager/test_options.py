@@ -98,7 +98,7 @@ def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
     resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
     for words in (resumed, [*resumed, "--cpu-devices", "1"]):
         train._prepare(parsing.scan(words), alone=True)
-    assert numbers == [2, 1]
+    assert numbers == [3, 1]
 
 
 def test_the_last_of_equal_options_counts():
@@ -119,7 +119,7 @@ def test_the_last_of_equal_options_counts():
     assert parse("--no-smoke --smoke").smoke
 
 
-OLD_PLAN = {"preset": "default", "smoke": True, "until": "never", "cpu_devices": 2}
+OLD_PLAN = {"preset": "default", "smoke": True, "until": "never", "cpu_devices": 3}
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
@@ -154,7 +154,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
     assert resumed.config == presets.smoke(presets.get("default"))
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
-    assert runs.read_run(tmp_path / "run")[1:] == (Plan(until="never"), 2)
+    assert runs.read_run(tmp_path / "run")[1:] == (Plan(until="never"), 3)
 
 
 def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
