@@ -80,11 +80,12 @@ def examine(
     play = jax.jit(functools.partial(selfplay.self_play, parts))
     games = jax.random.split(jax.random.fold_in(state.key, 2**31 - 2), parts.selfplay.games)
     _, moves = play(state.learner.average, games, state.games, state.archive)
-    keys = jax.random.split(jax.random.fold_in(state.key, 2**31 - 1), parts.replay.shards)
-    drawn = jax.jit(parts.replay.sample)(state.replay, keys)
-    samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:_SAMPLES], drawn)
+    shape = -(-_SAMPLES // parts.replay.batch_size), parts.replay.shards
+    keys = jax.random.split(jax.random.fold_in(state.key, 2**31 - 1), shape)
+    drawn = jax.jit(jax.vmap(parts.replay.sample, (None, 0)))(state.replay, keys)
+    samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3)[:_SAMPLES], drawn)
     params = parts.network.fold(state.learner.average)
-    case = _Case(config, parts, state, records, params, moves, samples, keys[0])
+    case = _Case(config, parts, state, records, params, moves, samples, keys[0, 0])
     passed = Finding("contract of the game", "random games satisfy the conventions")
     return [passed, *(finding for check in _CHECKS for finding in check(case))]
 

@@ -17,6 +17,7 @@ from azjax.games.base import Display, Game, guard_step
 
 _DEFAULT = (3, 4, 5)
 _MOST = 127  # Stones; a heap is an int8.
+_SOLVABLE = 2**20  # Positions of larger games take gigabytes, since each has many actions.
 
 
 class State(NamedTuple):
@@ -43,7 +44,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
         raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")
     heap = np.repeat(np.arange(len(sizes)), sizes)
     taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
-    digits = max(sizes).bit_length()
+    digits, count = max(sizes).bit_length(), _count_positions(sizes)
 
     def legal_actions(state: State) -> jax.Array:
         return jnp.asarray(taken) <= state.heaps[heap]
@@ -69,7 +70,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
         is_over=lambda state: ~jnp.any(state.heaps),
         player=lambda state: state.player,
         observe=observe,
-        most_positions=_count_positions(sizes),
+        most_positions=count if count <= _SOLVABLE else None,
         display=Display(_render, name_actions=lambda state: _names(heap, taken)),
     )
 

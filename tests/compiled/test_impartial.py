@@ -68,6 +68,8 @@ def test_planes_are_the_heaps():
     assert (digits @ [1, 2, 4]).tolist() == [1, 3, 4]
     assert game.display.name_actions(state)[4] == "c1"
     assert games.make("nim") is games.make("nim:3x4x5")
+    assert games.make("nim:1x3x5x7x9x11").enumerable
+    assert not games.make("nim:1x3x5x7x9x11x13").enumerable
 
 
 def test_sizes_that_make_no_game_are_refused():

@@ -62,28 +62,22 @@ def dead_units(parts):
     return parts._replace(network=parts.network._replace(init=broken))
 
 
-FAULTS = {
+SETTINGS = dataclasses.replace(
+    change("selfplay", unroll_length=1, carry_over=False, opening_share=0.0),
+    learner=LearnerConfig(batch_size=512, steps=2000, decay_steps=32, final_learning_rate=0.0),
+)
+ONE_GAME = dataclasses.replace(
+    change("selfplay", games=1, unroll_length=64, opening_share=0.0),
+    search=Gumbel(num_simulations=2, gumbel_scale=0.0),
+    learner=LearnerConfig(batch_size=128, steps=1, learning_rate=1e-9),
+)
+FAULTS = {  # What is found: settings, a change of the parts, and iterations.
     "signs of values": (HEALTHY, wrong_sign, 6),
     "policy": (HEALTHY, no_rate, 2),
     "contract of the game": (HEALTHY, wrong_mask, 1),
     "dead units": (HEALTHY, dead_units, 1),
-    "repetition": (
-        change("selfplay", games=1, unroll_length=64, opening_share=0.0),
-        lambda parts: parts._replace(search=Gumbel(num_simulations=2, gumbel_scale=0.0)),
-        4,
-    ),
-    "openings": (change("selfplay", opening_share=0.0), lambda parts: parts, 1),
-    "ends of games": (
-        change("selfplay", unroll_length=1, carry_over=False, opening_share=0.0),
-        lambda parts: parts,
-        2,
-    ),
-    "learning rate": (
-        change("learner", decay_steps=32, final_learning_rate=0.0),
-        lambda parts: parts,
-        3,
-    ),
-    "age of samples": (change("learner", steps=2000, batch_size=512), lambda parts: parts, 4),
+    "repetition": (ONE_GAME, lambda parts: parts, 4),
+    "openings, ends of games, learning rate, age of samples": (SETTINGS, lambda parts: parts, 2),
 }
 
 
@@ -102,7 +96,7 @@ def test_a_planted_fault_is_found(name):
     state = train(config, parts, iterations)
     findings = diagnosis.examine(config, parts, state, [])
     alarms = {finding.name for finding in findings if finding.advice}
-    assert name in alarms, findings
+    assert {*name.split(", ")} <= alarms, findings
 
 
 def test_a_healthy_run_raises_no_alarm(tmp_path, capfd):
