@@ -202,7 +202,7 @@ def _openings(case: _Case) -> list[Finding]:
     varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
     sentence = f"{count} different starts among 256"
     advice = (
-        "all games start in one position, and moves are not drawn: raise selfplay.opening_share"
+        "all games start alike, and moves are not drawn: raise selfplay.opening_share"
     )
     return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
 
