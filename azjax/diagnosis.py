@@ -201,9 +201,7 @@ def _openings(case: _Case) -> list[Finding]:
     count = len(np.unique(rows, axis=0))
     varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
     sentence = f"{count} different starts among 256"
-    advice = (
-        "all games start alike, and moves are not drawn: raise selfplay.opening_share"
-    )
+    advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
     return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
 
 
