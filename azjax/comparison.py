@@ -2,8 +2,8 @@
 
 All seeds of a setting train in one program, and all settings make about equally many network
 evaluations. The error is the share of positions where the network's move, without search, loses
-what perfect play would keep: of all positions if the game can be enumerated, otherwise of labelled
-ones.
+what perfect play would keep. It covers all positions if the game can be enumerated, and labelled
+ones if not.
 """
 
 import dataclasses
@@ -171,7 +171,7 @@ def compare(
     iterations: int = 100,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> list[Curves]:
-    """Trains all settings, and writes each one's errors to a JSON file as soon as they are known.
+    """Trains all settings, and writes the errors of each to a JSON file when it is finished.
 
     Args:
       settings: by name; the first is what the others are compared with.

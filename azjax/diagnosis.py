@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
     name: str
     sentence: str  # What was measured.
-    advice: str = ""  # What to do; empty if all is well.
+    advice: str = ""  # The next step; empty if nothing is wrong.
 
 
 class _Case(NamedTuple):
@@ -129,7 +129,7 @@ def _signs(case: _Case) -> list[Finding]:
 
 
 def decided(game: Game, state: State) -> jax.Array:
-    """Returns 1 if a move wins at once, -1 if every move lets the opponent do so, otherwise 0."""
+    """Returns 1 if a move wins at once, -1 if the opponent then always can, and 0 if neither."""
     actions = jnp.arange(game.num_actions)
 
     def wins(state):
@@ -201,7 +201,7 @@ def _openings(case: _Case) -> list[Finding]:
     count = len(np.unique(rows, axis=0))
     varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
     sentence = f"{count} different starts among 256"
-    advice = "all games start alike, and without a temperature: raise selfplay.opening_share"
+    advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
     return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
 
 

@@ -18,6 +18,7 @@ PROGRAMS = {
     "verify": "verify a trained network in every position, or against every reply",
     "play": "play against any player in the terminal",
     "arena": "run matches and tournaments between players of any kind",
+    "gtp": "play Go, Hex or Othello in a graphical program, by the Go Text Protocol",
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
     "export": "write a trained player to a file for JAX, which runs without azjax",

@@ -1,7 +1,7 @@
 """Chomp of any size: a move eats a square of chocolate and all squares below and right of it.
 
 The upper left square is poisoned: who eats it loses. The first player wins on every board of two
-or more squares, by an argument that does not tell how (Gale 1974). Action `i` eats square `i`.
+or more squares, by an argument that names no move (Gale 1974). Action `i` eats square `i`.
 """
 
 import math

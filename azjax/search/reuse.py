@@ -35,7 +35,7 @@ def _subtree(tree: Tree, top: jax.Array, goes_on: jax.Array, room: int) -> Tree:
     """Returns what is below node `top []` of one tree, which moves to `ROOT`."""
     num_nodes = tree.parents.shape[0]
     node = jnp.arange(num_nodes, dtype=jnp.int32)
-    # Above each node: `top` if that is among its ancestors, otherwise the root in the end.
+    # In the end: `top` above the nodes of its subtree, and the root above all others.
     above = jnp.where((tree.parents == NO_PARENT) | (node == top), node, tree.parents)
     for _ in range(max(num_nodes - 1, 1).bit_length()):
         above = above[above]
