@@ -19,7 +19,7 @@ from azjax.games.check import check_game
 from azjax.players import arena, network_agent, random_agent, search_agent, statistics
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
-from azjax.runs.player import read_config
+from azjax.runs.player import read_settings
 from azjax.training import Parts, TrainState, metrics, selfplay
 from azjax.training.learner import learning_rate, policy_loss
 
@@ -58,7 +58,7 @@ def diagnose(
     A custom game, or parts with a custom network, must be given. A CheckpointError is raised if
     nothing was saved.
     """
-    config = read_config(run_dir)
+    config = read_settings(run_dir)
     parts = make_parts(config, game) if parts is None else parts
     mesh = training.make_mesh(jax.devices()[:1])
     state, _ = checkpoint.restore(pathlib.Path(run_dir), parts, mesh)

@@ -1,5 +1,9 @@
 """Training in a run directory as one function, with verification, checkpoints and a report.
 
+The module has the order of events. `train` chooses the settings. `open_run` chooses the devices,
+locks and restores a run to resume, compiles, and creates the directory of a new run. `Run.train`
+calls the callbacks after each iteration, and writes the report.
+
 The name `azjax.train` is that of the function, so this module cannot have it.
 """
 
@@ -39,6 +43,245 @@ from azjax.runs.player import Player
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.report import write_report
+
+
+def train(
+    what: str | Game | Config | Parts | None = None,
+    run_dir: files.Path | None = None,
+    *,
+    preset: str | None = None,
+    smoke: bool = False,
+    seed: int | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+    display: bool = True,
+    **plan: Any,
+) -> "Run":
+    """Trains in a run directory, as the program `azjax train` does.
+
+    On CPUs, the program makes each core a JAX device; this function uses the devices that JAX has.
+
+    Args:
+      what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
+        a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
+      run_dir: the run directory; by default the first free one in `runs/`.
+      preset: the settings to start from; by default, the game determines them.
+      smoke: whether to shrink everything, to test the whole program in seconds.
+      seed: the seed of every random draw; by default that of the `Config`, or 0.
+      resume: whether to resume the run in this directory. The run keeps its settings and, except
+        for the given fields, its plan; a custom game or custom parts must be given again.
+      callbacks: custom callbacks. The metrics that they add are written and displayed.
+      display: whether to print a line for each iteration, and on stderr what follows the last one.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
+
+    Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
+    exited; the iteration is finished and saved first.
+    """
+    check_callbacks(callbacks)
+    if isinstance(what, Game):
+        with contextlib.suppress(ValueError):  # `make` may have no game of this name.
+            what = what.name if games.make(what.name) is what else what
+    path = None if run_dir is None else pathlib.Path(run_dir)
+    if (preset or smoke) and (resume or isinstance(what, Config | Parts)):
+        name = "preset" if preset else "smoke"
+        raise ValueError(f"{name} chooses settings, but this run has them all: leave {name} out")
+    if resume:
+        config, base = _read(what, path, seed)
+    else:
+        config, base, preset = _choose(what, preset, smoke, seed)
+    game = what if isinstance(what, Game) else None
+    parts = what if isinstance(what, Parts) else make_parts(config, game)
+    whole = from_dict(Plan, dataclasses.asdict(base) | plan)
+    with open_run(config, parts, whole, path, resume=resume, preset=preset) as run:
+        run.train(callbacks, display)
+    return run
+
+
+def _choose(
+    what: Any, preset: str | None, smoke: bool, seed: int | None
+) -> tuple[Config, Plan, str | None]:
+    """Returns the settings, the plan and the preset of a new run."""
+    plan, game = Plan(), what if isinstance(what, Game) else None
+    name = "tic_tac_toe" if what is None else f"{IN_PYTHON}:{what.name}" if game else what
+    if isinstance(name, str):
+        preset = preset or presets.name_for(name, game)
+        config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke)
+    elif isinstance(what, Config | Parts):
+        config = Config(game=what.game.name, parts=IN_PYTHON) if isinstance(what, Parts) else what
+    else:
+        raise ValueError(
+            f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
+            "Config or Parts"
+        )
+    config = config if seed is None else dataclasses.replace(config, seed=seed)
+    return config, plan, preset
+
+
+def _read(what: Any, run_dir: pathlib.Path | None, seed: int | None) -> tuple[Config, Plan]:
+    """Returns the settings and the plan of a run to resume; checks that it keeps the former."""
+    if run_dir is None:
+        raise ValueError("run_dir is None: name the run to resume")
+    config, plan, _ = runs.read_run(run_dir)
+    is_given = isinstance(what, Game | Parts)
+    if is_given != (bool(config.parts) or is_custom(config.game)):
+        known = config.game if is_given else "a custom game or custom parts"
+        raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
+    asked = config
+    if isinstance(what, str):
+        asked = dataclasses.replace(config, game=what)
+    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
+        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
+        asked = dataclasses.replace(what, replay=replay)
+    asked = asked if seed is None else dataclasses.replace(asked, seed=seed)
+    check_kept(config, asked)
+    return config, plan
+
+
+@contextlib.contextmanager
+def open_run(
+    config: Config,
+    parts: Parts,
+    plan: Plan,
+    run_dir: pathlib.Path | None = None,
+    *,
+    preset: str | None = None,
+    resume: bool = False,
+    started: float | None = None,
+) -> Iterator["Run"]:
+    """Makes a run ready to train; locks its directory until the `with` block ends.
+
+    The directory of a new run is created last, so that a run that fails here leaves nothing behind.
+
+    Args:
+      config: the settings.
+      parts: the parts that these settings make, or custom ones if `config.parts` names them.
+      plan: when to stop and what to save.
+      run_dir: the run directory; by default the first free one of `runs/GAME-PRESET-NUMBER`.
+      preset: the preset in this name.
+      resume: whether to resume the run in this directory.
+      started: the `time.monotonic()` from which seconds count; now, by default.
+    """
+    started = time.monotonic() if started is None else started
+    directory.check_locks()
+    _check_processes(config, plan, run_dir, resume)
+    # Neither the state of a run to resume nor custom parts can take another number of shards.
+    config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
+    goal = _choose_goal(plan, parts.game)
+    path = _name_runs(config.game, preset or "default") if run_dir is None else run_dir
+    with contextlib.ExitStack() as lock:
+        if resume:
+            processes.in_first(lambda: lock.enter_context(directory.hold(path)))
+            state, seconds = _restore(path, parts, mesh)
+        else:
+            processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
+            state, seconds = None, 0.0
+        state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
+        needs = memory.estimate(parts, mesh, step)
+        memory.check_fits(needs)
+        content = dataclasses.asdict(plan)
+        if jax.default_backend() == "cpu":  # So that a resumed run has as many devices.
+            content["cpu_devices"] = mesh.size // jax.process_count()
+        if resume:
+            processes.in_first(lambda: files.write_json(path / "plan.json", content))
+        else:
+            path = runs.create_run(path, config, content, numbered=run_dir is None)
+            processes.in_first(lambda: lock.enter_context(directory.hold(path)))
+        evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
+        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
+        yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
+
+
+def _check_processes(
+    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
+) -> None:
+    processes.check_devices()
+    if jax.process_count() > 1:
+        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
+        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
+        same["the code of azjax"] = [path.read_bytes() for path in package]
+        processes.check_same(same | vars(config) | vars(plan))
+
+
+def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
+    """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
+    devices, shards = jax.devices(), parts.replay.shards
+    if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
+        number = count_devices(len(devices), shards)
+        if not fixed:  # The shards can change.
+            games, batch = config.selfplay.games, config.learner.batch_size
+            number = max(number, count_devices(len(devices), games, batch))
+        if number < len(devices):
+            _note(
+                f"{number} of {len(devices)} devices are used: no larger number divides "
+                + (f"replay.shards, {shards}" if fixed else "selfplay.games and learner.batch_size")
+            )
+        devices = devices[:number]
+    mesh = training.make_mesh(devices)
+    if not fixed and shards % mesh.size:
+        _note(f"{mesh.size} devices: replay.shards {mesh.size} instead of {shards}")
+        replay = dataclasses.replace(config.replay, shards=mesh.size)
+        config = dataclasses.replace(config, replay=replay)
+        parts = make_parts(config, parts.game, parts.network)
+    training.check_parts(parts, mesh.size)
+    memory.check_fits(memory.estimate(parts, mesh))
+    return config, parts, mesh
+
+
+def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
+    if plan.until == "auto":
+        return "perfect" if game.enumerable else "never"
+    if plan.until != "never" and not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
+            f"player is {plan.until}: use until never with max_iterations"
+        )
+    return plan.until
+
+
+def _name_runs(game: str, preset: str) -> pathlib.Path:
+    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
+    place, _, detail = game.partition(":")
+    name = pathlib.Path(place).stem  # Custom games have the name of their file.
+    if detail and not is_custom(game):
+        name = f"{name}-{detail}"
+    return pathlib.Path("runs", "-".join(dict.fromkeys([name, preset])))
+
+
+def _restore(
+    run_dir: pathlib.Path, parts: Parts, mesh: Mesh
+) -> tuple[training.TrainState | None, float]:
+    """Returns the newest sound state of a run, if it has one, and its seconds of training."""
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    state, skipped = checkpoint.restore(run_dir, parts, mesh)
+    for sentence in skipped:
+        _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
+    step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
+    if step != last:
+        _note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
+    return state, metrics.last_seconds(records, step)
+
+
+def _compile(
+    config: Config, parts: Parts, mesh: Mesh, examine_every: int, state: training.TrainState | None
+) -> tuple[training.TrainState, Any, Verification | None]:
+    """Compiles an iteration and the verification, and meanwhile makes the first state."""
+    step: Any = training.make_iteration(parts, mesh)
+    with contextlib.ExitStack() as ends, ThreadPoolExecutor() as pool:
+        gc.disable()  # It would scan the small objects of tracing again and again.
+        ends.callback(gc.enable)
+        lowered = step.lower(training.abstract_state(parts, mesh))
+        compiled = pool.submit(lowered.compile, training.compiler_options())
+        verification = None
+        if parts.game.enumerable:
+            verification = pool.submit(Verification, parts, examine_every)
+        if state is None:
+            state = training.make_state(parts, jax.random.key(config.seed), mesh)
+        return state, compiled.result(), verification and verification.result()
+
+
+def _note(sentence: str) -> None:
+    if jax.process_index() == 0:
+        write_note(sentence)
 
 
 @dataclasses.dataclass
@@ -83,39 +326,47 @@ class Run:
     def train(
         self,
         callbacks: Sequence[Callback] = (),
-        displays: Sequence[Callback] = (),
+        display: bool = True,
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-        announce: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         """Trains until the goal or the last iteration, with all callbacks of a run.
 
         Args:
           callbacks: custom callbacks. The metrics that they add are written and displayed.
-          displays: callbacks that display the complete records.
+          display: whether to print a line for each iteration, and on stderr what follows the last.
           show: called with the certificate after it is written.
-          announce: called with sentences on what takes a while after the last iteration.
         """
-        verification, plan = self.verification, self.plan
-        verifies_all = verification is None or verification.every == 1
-        listed: list[Callback | None] = [verification, self.evaluation]
-        if verification is not None:
-            listed.append(Snapshots(verification, self.run_dir))
-            certificate = self.run_dir / "certificate.json"
-            self.certification = Certification(
-                verification, self.goal, self.config.seed, certificate, show, announce
-            )
-        if every := plan.strength_every:
-            number = plan.strength_games
-            listed.append(Strength(self.loop.parts, every, number, self.config.seed))
-        listed += [*callbacks, Records(self.run_dir / "metrics.jsonl"), *displays]
-        every, keep = plan.checkpoint_every, plan.keep_checkpoints
-        listed += [self.certification, Checkpoints(self.run_dir, every, keep, verifies_all)]
-        self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
-        start = self.loop.iteration
+        announce = write_note if display else lambda sentence: None
+        if self.verification is not None:
+            given = self.config.seed, self.run_dir / "certificate.json", show, announce
+            self.certification = Certification(self.verification, self.goal, *given)
+        self.loop.callbacks = self._list_callbacks(callbacks, display)
+        first = self.loop.iteration
         self.loop.run()
-        has_page = self.loop.iteration == start and (self.run_dir / "report.html").exists()
-        if plan.report and not has_page:
+        has_page = self.loop.iteration == first and (self.run_dir / "report.html").exists()
+        if self.plan.report and not has_page:
             processes.in_first(lambda: self._write_report(announce))
+
+    def _list_callbacks(self, custom: Sequence[Callback], display: bool) -> list[Callback]:
+        """Lists what happens after each iteration, in this order."""
+        plan, verification = self.plan, self.verification
+        matches, games = plan.strength_every, plan.strength_games
+        receives_signals = threading.current_thread() is threading.main_thread()
+        verifies_all = verification is None or verification.every == 1
+        every, keep = plan.checkpoint_every, plan.keep_checkpoints
+        listed: list[Any] = [
+            verification,
+            self.evaluation,
+            verification and Snapshots(verification, self.run_dir),
+            matches and Strength(self.loop.parts, matches, games, self.config.seed),
+            *custom,
+            Records(self.run_dir / "metrics.jsonl"),  # The metrics of this iteration are complete.
+            display and Printer(metrics.print_line),
+            receives_signals and Interrupts(),
+            self.certification,
+            Checkpoints(self.run_dir, every, keep, verifies_all),
+        ]
+        return [callback for callback in listed if callback]
 
     def _write_report(self, announce: Callable[[str], None]) -> None:
         """Writes `report.html`; a failure does not affect the run."""
@@ -125,259 +376,3 @@ class Run:
             self.report = write_report(self.run_dir, self.player, solution)
         except (OSError, ValueError) as error:
             self.report_error = f"the report was not written: {error}"
-
-
-def train(
-    what: str | Game | Config | Parts | None = None,
-    run_dir: files.Path | None = None,
-    *,
-    seed: int | None = None,
-    resume: bool = False,
-    callbacks: Sequence[Callback] = (),
-    display: bool = True,
-    **plan: Any,
-) -> Run:
-    """Trains in a run directory, as the program `azjax train` does.
-
-    On CPUs, the program makes each core a JAX device; this function uses the devices that JAX has.
-
-    Args:
-      what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
-        a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
-      run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw; by default that of the `Config`, or 0.
-      resume: whether to resume the run in this directory. The run keeps its settings and, except
-        for the given fields, its plan; a custom game or custom parts must be given again.
-      callbacks: custom callbacks. The metrics that they add are written and displayed.
-      display: whether to print a line for each iteration, and on stderr what follows the last one.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset` and
-        `smoke` need the name of a game or a `Game`; `cpu_devices` is for the program only.
-
-    Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
-    exited; the iteration is finished and saved first.
-    """
-    check_callbacks(callbacks)
-    if "cpu_devices" in plan:
-        raise ValueError(
-            "cpu_devices is an option of `azjax train`: in Python, call "
-            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
-        )
-    if isinstance(what, Game):
-        with contextlib.suppress(ValueError):  # `make` may have no game of this name.
-            what = what.name if games.make(what.name) is what else what
-    path = None if run_dir is None else pathlib.Path(run_dir)
-    if resume:
-        config, whole = _read_settings(path, what, seed, plan)
-    else:
-        config, whole = _choose_settings("tic_tac_toe" if what is None else what, seed, plan)
-    game = what if isinstance(what, Game) else None
-    parts = what if isinstance(what, Parts) else make_parts(config, game)
-    shown: list[Callback] = [Printer(metrics.print_line)] if display else []
-    if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
-        shown.append(Interrupts())
-    with open_run(config, parts, whole, path, resume=resume) as run:
-        run.train(callbacks, shown, announce=write_note if display else lambda sentence: None)
-    return run
-
-
-def _choose_settings(what: Any, seed: int | None, plan: dict[str, Any]) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run."""
-    preset, smoke = plan.get("preset"), bool(plan.get("smoke"))
-    if isinstance(what, Game):
-        name = f"{IN_PYTHON}:{what.name}"
-        config, base = presets.choose(name, what, preset=preset, is_smoke=smoke)
-    elif isinstance(what, str):
-        config, base = presets.choose(what, preset=preset, is_smoke=smoke)
-    elif isinstance(what, Config | Parts):
-        for name in plan.keys() & {"preset", "smoke"}:
-            kind = type(what).__name__
-            raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
-        config = Config(game=what.game.name, parts=IN_PYTHON) if isinstance(what, Parts) else what
-        base = Plan()
-    else:
-        raise ValueError(
-            f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
-            "Config or Parts"
-        )
-    config = config if seed is None else dataclasses.replace(config, seed=seed)
-    return config, from_dict(Plan, dataclasses.asdict(base) | plan)
-
-
-def _read_settings(
-    run_dir: pathlib.Path | None, what: Any, seed: int | None, changes: dict[str, Any]
-) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a run to resume; checks that the former stay."""
-    if run_dir is None:
-        raise ValueError("run_dir is None: name the run to resume")
-    config, saved = runs.read_config(run_dir), runs.read_plan(run_dir)
-    is_given = isinstance(what, Game | Parts)
-    if is_given != (bool(config.parts) or is_custom(config.game)):
-        known = config.game if is_given else "a custom game or custom parts"
-        raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    asked, plan = config, from_dict(Plan, dataclasses.asdict(saved) | changes)
-    if isinstance(what, str):
-        asked = dataclasses.replace(config, game=what)
-    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
-        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
-        asked = dataclasses.replace(what, replay=replay)
-    if seed is not None:
-        asked = dataclasses.replace(asked, seed=seed)
-    check_kept((config, saved), (asked, plan))
-    return config, plan
-
-
-@contextlib.contextmanager
-def open_run(
-    config: Config,
-    parts: Parts,
-    plan: Plan,
-    run_dir: pathlib.Path | None = None,
-    *,
-    resume: bool = False,
-    started: float | None = None,
-) -> Iterator[Run]:
-    """Makes a run ready to train; locks its directory until the `with` block ends.
-
-    The directory of a new run is created last, so that a run that fails here leaves nothing behind.
-
-    Args:
-      config: the settings.
-      parts: the parts that these settings make, or custom ones if `config.parts` names them.
-      plan: when to stop and what to save.
-      run_dir: the run directory; by default the first free one in `runs/`.
-      resume: whether to resume the run in this directory.
-      started: the `time.monotonic()` from which seconds count; now, by default.
-    """
-    started = time.monotonic() if started is None else started
-    with contextlib.ExitStack() as held:
-
-        def hold(run_dir: pathlib.Path) -> None:
-            processes.in_first(lambda: held.enter_context(directory.hold(run_dir)))
-
-        directory.check_locks()
-        _check_processes(config, plan, run_dir, resume)
-        config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
-        goal = _choose_goal(plan, parts.game)
-        path = name_runs(config, plan) if run_dir is None else run_dir
-        state, seconds = None, 0.0
-        if resume:
-            hold(path)
-            state, seconds = _restore(path, parts, mesh)
-        else:
-            processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
-        state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
-        needs = memory.estimate(parts, mesh, step)
-        memory.check_fits(needs)
-        if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
-            plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
-        content = dataclasses.asdict(plan)
-        if resume:
-            processes.in_first(lambda: files.write_json(path / "plan.json", content))
-        else:
-            path = runs.create_run(path, config, content, numbered=run_dir is None)
-            hold(path)
-        evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
-        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-        yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
-
-
-def _check_processes(
-    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
-) -> None:
-    processes.check_devices()
-    if jax.process_count() > 1:
-        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
-        same["the code of azjax"] = [path.read_bytes() for path in package]
-        processes.check_same(same | vars(config) | vars(plan))
-
-
-def _note(sentence: str) -> None:
-    if jax.process_index() == 0:
-        write_note(sentence)
-
-
-def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
-    """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
-    devices, shards = jax.devices(), parts.replay.shards
-    if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.
-        number = count_devices(len(devices), shards)
-        if not fixed:  # The shards can change.
-            games, batch = config.selfplay.games, config.learner.batch_size
-            number = max(number, count_devices(len(devices), games, batch))
-        if number < len(devices):
-            _note(
-                f"{number} of {len(devices)} devices are used: no larger number divides "
-                + (f"replay.shards, {shards}" if fixed else "selfplay.games and learner.batch_size")
-            )
-        devices = devices[:number]
-    mesh = training.make_mesh(devices)
-    if not fixed and shards % mesh.size:
-        _note(f"{mesh.size} devices: replay.shards {mesh.size} instead of {shards}")
-        replay = dataclasses.replace(config.replay, shards=mesh.size)
-        config = dataclasses.replace(config, replay=replay)
-        parts = make_parts(config, parts.game, parts.network)
-    training.check_parts(parts, mesh.size)
-    memory.check_fits(memory.estimate(parts, mesh))
-    return config, parts, mesh
-
-
-def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
-    if plan.until == "auto":
-        return "perfect" if game.enumerable else "never"
-    if plan.until != "never" and not game.enumerable:
-        raise ValueError(
-            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
-            f"player is {plan.until}: use until never with max_iterations"
-        )
-    return plan.until
-
-
-def name_runs(config: Config, plan: Plan) -> pathlib.Path:
-    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
-    place, _, detail = config.game.partition(":")
-    game = pathlib.Path(place).stem  # Custom games have the name of their file.
-    if detail and not is_custom(config.game):
-        game = f"{game}-{detail}"
-    return pathlib.Path("runs", "-".join(dict.fromkeys([game, plan.preset])))
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Disables the garbage collector, which scans the small objects of tracing again and again."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@_without_collector()
-def _compile(
-    config: Config, parts: Parts, mesh: Mesh, examine_every: int, state: training.TrainState | None
-) -> tuple[training.TrainState, Any, Verification | None]:
-    """Compiles an iteration and the verification, and meanwhile makes the first state."""
-    step: Any = training.make_iteration(parts, mesh)
-    lowered = step.lower(training.abstract_state(parts, mesh))
-    with ThreadPoolExecutor() as pool:
-        compiled = pool.submit(lowered.compile, training.compiler_options())
-        verification = None
-        if parts.game.enumerable:
-            verification = pool.submit(Verification, parts, examine_every)
-        if state is None:
-            state = training.make_state(parts, jax.random.key(config.seed), mesh)
-        return state, compiled.result(), verification and verification.result()
-
-
-def _restore(
-    run_dir: pathlib.Path, parts: Parts, mesh: Mesh
-) -> tuple[training.TrainState | None, float]:
-    """Returns the newest sound state of a run, if it has one, and its seconds of training."""
-    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-    state, skipped = checkpoint.restore(run_dir, parts, mesh)
-    for sentence in skipped:
-        _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
-    step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
-    if step != last:
-        _note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
-    return state, metrics.last_seconds(records, step)

@@ -70,7 +70,7 @@ def draw(options: Options) -> int:
     """Draws the pictures; returns the exit status."""
     path = options.out / "animation.svg"
     check_folder(path)
-    run_dir, player = custom.open_run(options.typed)
+    run_dir, player = custom.open_player(options.typed)
     animation.draw_run(run_dir, player.game, solve(player.game)).save(path)
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"

@@ -209,7 +209,7 @@ def _choose_shifts(totals: np.ndarray) -> np.ndarray:
 
 def run(options: Options) -> int:
     """Writes the file and its digest; returns the exit status."""
-    run_dir, _ = custom.open_run(options.typed)
+    run_dir, _ = custom.open_player(options.typed)
     config = read_config(run_dir)
     network = dataclasses.replace(config.network, evaluation_dtype="float32")
     parts = make_parts(dataclasses.replace(config, network=network))

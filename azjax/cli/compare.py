@@ -5,7 +5,7 @@ import itertools
 import math
 import pathlib
 import statistics
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from azjax import _processes as processes
 from azjax import comparison
 from azjax._settings import Fraction, Positive, Range
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place, choose_kinds, fill
+from azjax.cli.parsing import choose_kinds, fill, scan
 from azjax.comparison import Curves, Effect
 from azjax.drawing import check_folder
 from azjax.games.base import Game
@@ -29,7 +29,7 @@ class Options:
     game: str = "tic_tac_toe"
     """The game: tic_tac_toe, hex:3, othello:4, … or a custom one: FILE.py:FUNCTION. It must have
     few enough positions to enumerate, or labelled positions."""
-    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] | None = None
+    preset: str | None = None
     """Settings to vary, as in `azjax train`. Default: the preset for the game."""
     smoke: bool = False
     """Use tiny settings, to see the whole program work in seconds."""
@@ -50,11 +50,6 @@ class Options:
     def __post_init__(self):
         if self.out.suffix != ".json":
             raise ValueError(f"--out is {self.out}: name a file that ends in .json")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Varied:
-    config: Annotated[Config, Place.FLAT]
 
 
 def run(options: Options) -> int:
@@ -97,10 +92,10 @@ def _combine(options: Options, game: Game) -> dict[str, Config]:
             given,
             preset=options.preset,
             is_smoke=options.smoke,
-            change=lambda config, words=words: choose_kinds(config, words),
+            change=lambda config, words=words: choose_kinds(config, scan(words)),
         )
-        config = fill(_Varied(base), words, "azjax compare --vary").config
-        settings[" ".join(f"{name}={value}" for name, value in chosen) or "default"] = config
+        name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
+        settings[name] = fill(base, words, "azjax compare --vary")
     return settings
 
 

@@ -21,10 +21,9 @@ from azjax.cli import console
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import config as configs
 from azjax.runs import pretrained
-from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.player import Player, is_pretrained, load, read_config
+from azjax.runs.config import IN_PYTHON, Config, CustomNetworkConfig, is_custom, make_parts
+from azjax.runs.player import Player, is_pretrained, load, read_settings
 from azjax.training.parts import Parts
 
 _WANTED = "give FILE.py:FUNCTION"
@@ -70,13 +69,13 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
       typed: what the command line names.
       alone: whether a custom network must be that of this run, and not of another one in a match.
     """
-    config = read_config(run_dir)
+    config = read_settings(run_dir)
     if is_pretrained(run_dir):
         config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     recorded = _recorded(config)
     for option, saved in recorded.items():
         named = getattr(typed, option)
-        if saved.partition(":")[0] == configs.IN_PYTHON:
+        if saved.partition(":")[0] == IN_PYTHON:
             raise ValueError(
                 f"{run_dir} was trained from Python, with {option} made there: load it in Python, "
                 f"with azjax.load({str(run_dir)!r}, {option}=...)"
@@ -145,7 +144,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     return shlex.join(words)
 
 
-def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
+def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
@@ -168,10 +167,10 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     return load(run_dir, iteration, **_make(config, typed))
 
 
-def make_parts(config: Config, typed: Typed) -> Parts:
+def parts_for(config: Config, typed: Typed) -> Parts:
     """Builds the parts of a run, with the custom ones that the command line names."""
     made = _make(config, typed)
-    return made["parts"] if "parts" in made else configs.make_parts(config, **made)
+    return made["parts"] if "parts" in made else make_parts(config, **made)
 
 
 def _make(config: Config, typed: Typed) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from azjax._commands import write_note
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.drawing import Drawing, check_folder, node
-from azjax.runs.player import Player, read_config
+from azjax.runs.player import Player, read_settings
 from azjax.viz import animation, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
 
@@ -33,7 +33,7 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     typed = custom.name_player(options.typed, options.player)
-    run_dir, player = custom.open_run(typed)
+    run_dir, player = custom.open_player(typed)
     with console.busy(f"writing {options.out}…"):
         written = _write(options.out, typed, run_dir, player)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
@@ -85,7 +85,7 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     )
     write_note(left_out)
     return [
-        report.games(player, read_config(run_dir).seed),
+        report.games(player, read_settings(run_dir).seed),
         page.Section("Not included", element=node("p", {"class": "az-about"}, left_out)),
     ]
 

@@ -30,7 +30,7 @@ class Options:
 def write(options: Options) -> int:
     """Writes the file, and prints its size and its input."""
     check_export(options.out, options.simulations, options.batch_size)
-    player = custom.open_run(custom.name_player(options.typed, options.player))[1]
+    player = custom.open_player(custom.name_player(options.typed, options.player))[1]
     with console.busy(f"writing {options.out}…"):
         path = export(player, options.out, options.simulations, options.batch_size)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")

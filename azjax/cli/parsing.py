@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import itertools
 import operator
 import pathlib
 import re
@@ -17,7 +18,7 @@ import shutil
 import sys
 import textwrap
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from azjax import _settings as settings
@@ -37,11 +38,10 @@ class Place(enum.Enum):
 class _Parser(argparse.ArgumentParser):
     """Raises a ValueError instead of ending the program, and never abbreviates options."""
 
-    def __init__(self, prog: str, **others: Any):
-        style = argparse.RawDescriptionHelpFormatter
-        nothing = argparse.SUPPRESS
+    def __init__(self, prog: str, about: str):
+        style, nothing = argparse.RawDescriptionHelpFormatter, argparse.SUPPRESS
         super().__init__(
-            prog, formatter_class=style, argument_default=nothing, allow_abbrev=False, **others
+            prog, None, about, formatter_class=style, argument_default=nothing, allow_abbrev=False
         )
 
     def error(self, message: str) -> NoReturn:
@@ -63,10 +63,10 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
     """
-    default = choose_kinds(default, words)
+    default = choose_kinds(default, scan(words))
     width = shutil.get_terminal_size().columns - 2
     about = f"{inspect.getdoc(type(default))}\n\n{description}".strip().splitlines()
-    parser = _Parser(prog, description="\n".join(textwrap.fill(line, width) for line in about))
+    parser = _Parser(prog, "\n".join(textwrap.fill(line, width) for line in about))
     hints = dict(_add_options(parser, default))
     places = [f"[{path.upper()}] " for path, (option, _) in hints.items() if option == path]
     parser.usage = f"%(prog)s {''.join(places)}[OPTIONS]"
@@ -84,13 +84,18 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
     return settings.from_dict(type(default), content)
 
 
-def peek(words: Iterable[str], *names: str) -> tuple[dict[str, str], list[str]]:
-    """Returns the values of some options with one word each, by their names, and other words."""
-    parser = _Parser("azjax train", add_help=False)
-    for name in names:
-        parser.add_argument(spell(name), dest=name)
-    found, rest = parser.parse_known_args(_with_dashes(words))
-    return vars(found), rest
+def scan(words: Iterable[str]) -> dict[str, str | None]:
+    """Returns the word after each option of a command line, if any, by the name of the option.
+
+    Of options that are given again, or negated, only the last one counts.
+    """
+    found: dict[str, str | None] = {}
+    for word, following in itertools.pairwise([*_with_dashes(words), "--"]):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            found.pop(name.removeprefix("no-"), None)
+            found[name] = value if equals else None if following.startswith("--") else following
+    return found
 
 
 def spell(name: str) -> str:
@@ -102,20 +107,20 @@ def _with_dashes(words: Iterable[str]) -> list[str]:
     return [re.sub("^--[^=]*", lambda name: name[0].replace("_", "-"), word) for word in words]
 
 
-def choose_kinds(default: Any, words: Sequence[str], prefix: str = "") -> Any:
+def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = "") -> Any:
     """Replaces sections by the defaults of the kinds that options such as `--network.kind` name.
 
-    Sections that already have the kind stay as they are.
+    Sections that already have the kind stay as they are. `given` is from `scan`.
     """
     changes = {}
     for name, hint, _, old, inner in _read_fields(default, prefix):
         value: Any = old
         if kinds := settings.find_kinds(hint):
-            tag = inner + kinds.tag
-            chosen = kinds.choose(spell(tag), peek(words, tag)[0].get(tag, getattr(old, kinds.tag)))
+            option = spell(inner + kinds.tag)
+            chosen = kinds.choose(option, given.get(option[2:]) or getattr(old, kinds.tag))
             value = old if chosen is type(old) else chosen()
         if dataclasses.is_dataclass(old):
-            value = choose_kinds(value, words, inner)
+            value = choose_kinds(value, given, inner)
         if value is not old:
             changes[name] = value
     return dataclasses.replace(default, **changes) if changes else default

@@ -24,7 +24,7 @@ from azjax.players import (
 )
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
-from azjax.runs.player import Player, read_config
+from azjax.runs.player import Player, read_settings
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
@@ -188,7 +188,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             raise ValueError(
                 f"{player.name} comes with its own overrides: write {player.name}, without repaired"
             )
-        named = custom.name_run(run_dir, read_config(run_dir))
+        named = custom.name_run(run_dir, read_settings(run_dir))
         raise ValueError(
             f"{run_dir} has no override table for {number} simulations of network "
             f"#{player.iteration}: make one with {command('azjax', 'verify')} {named} --lines "

@@ -23,7 +23,7 @@ def write(options: Options) -> int:
         check_folder(options.animation)
         if options.animation.suffix != ".svg":
             raise ValueError(f"--animation is {options.animation}: name a file that ends in .svg")
-    run_dir, player = custom.open_run(options.typed)
+    run_dir, player = custom.open_player(options.typed)
     wanted = player.game.is_small or options.animation
     solution = console.solve(player.game) if wanted else None
     if options.animation and solution:

@@ -77,7 +77,7 @@ def examine(options: Options) -> int:
             options = dataclasses.replace(options, lines="first")
     if options.lines is not None:
         processes.set_cpu_devices(processes.cores())
-    run_dir, player = custom.open_run(typed)
+    run_dir, player = custom.open_player(typed)
     if options.lines is not None:
         return _prove(options, player, folder_of(player.name) if player.name else run_dir)
     if player.game.enumerable or player.game.positions is None:

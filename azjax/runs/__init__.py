@@ -11,10 +11,10 @@ from azjax.runs.directory import (
     find_runs,
     iterations,
     read_config,
-    read_plan,
+    read_run,
 )
 from azjax.runs.player import Player, load
 
 __all__ = ["FORMAT", "CheckpointError", "Config", "Player", "check_free", "checkpoints"]
 __all__ += ["create_run", "find_runs", "iterations", "load", "make_parts", "presets"]
-__all__ += ["read_config", "read_plan"]
+__all__ += ["read_config", "read_run"]

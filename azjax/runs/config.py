@@ -67,15 +67,8 @@ class Config:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """When a run stops and what it saves: its `plan.json`, which changes no iteration."""
+    """When a run stops and what it saves, which changes no iteration."""
 
-    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
-    """Settings to start from. default: tuned to reach perfect tic-tac-toe quickly; paper: network,
-    PUCT and noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for larger games
-    that can be solved; connect_four: tuned for that game; large: for other games that are too large
-    to solve. By default, the game determines the preset."""
-    smoke: bool = False
-    """Shrink everything, to test the whole program in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
     """When to stop. perfect: no blunder in any position, without and with search; unbeatable: no
     losing line from either seat; never: after the last iteration; auto: perfect if the game can be
@@ -96,24 +89,14 @@ class Plan:
     """Number of newest checkpoints to keep, in addition to the best one."""
     report: bool = True
     """Write report.html at the end."""
-    cpu_devices: Annotated[int, Range(0, 256)] = 0
-    """CPU devices of each process; 0: one per core, rounded down to a power of two. No
-    effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check("", self)
 
 
-_KEPT = "preset", "smoke"  # Fields of a plan that a resumed run keeps.
-
-
-def check_kept(
-    saved: tuple[Config, Plan], asked: tuple[Config, Plan], spell: Callable[[str], str] = str
-) -> None:
+def check_kept(saved: Config, asked: Config, spell: Callable[[str], str] = str) -> None:
     """Raises a ValueError that names the first setting that a resumed run would not keep."""
-    plans = list_changes(saved[1], asked[1])
-    kept = [change for change in plans if change[0] in _KEPT] + list_changes(saved[0], asked[0])
-    for name, old, new in kept:
+    for name, old, new in list_changes(saved, asked):
         raise ValueError(
             f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
             "it out, or start a new run in another folder"

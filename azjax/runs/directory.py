@@ -14,15 +14,16 @@ import pathlib
 import re
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from azjax._files import Path, write_json
 from azjax._processes import any_of, gather, in_first
-from azjax._settings import from_dict
+from azjax._settings import Range, checked, from_dict
 from azjax.runs.config import Config, Plan
 
 FORMAT = 3  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
+CPUDevices = Annotated[int, Range(0, 256)]  # 0: the program chooses.
 Result = TypeVar("Result")
 
 
@@ -118,15 +119,23 @@ def read_config(run_dir: Path) -> Config:
     return _read(path, parse)
 
 
-def read_plan(run_dir: Path) -> Plan:
-    """Reads the plan of a run."""
-    return _read(pathlib.Path(run_dir, "plan.json"), lambda content: from_dict(Plan, content))
+def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
+    """Reads a run's configuration, its plan, and its number of CPU devices in each process."""
+    config = read_config(run_dir)
+
+    def parse(content):
+        number = checked("cpu_devices", {**content}.get("cpu_devices", 0), CPUDevices)
+        others = "cpu_devices", "preset", "smoke"  # The last two are of earlier versions.
+        plan = {name: content[name] for name in content if name not in others}
+        return config, from_dict(Plan, plan), number
+
+    return _read(pathlib.Path(run_dir, "plan.json"), parse)
 
 
 def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:
     try:
         return parse(json.loads(path.read_text()))
-    except (ValueError, OSError, RecursionError) as error:  # RecursionError: deeply nested.
+    except (ValueError, TypeError, OSError, RecursionError) as error:  # The last: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 

@@ -129,7 +129,7 @@ def is_pretrained(run_dir: Path) -> bool:
     return not os.path.isdir(run_dir) and str(run_dir) in pretrained.names()
 
 
-def read_config(run_dir: Path) -> Config:
+def read_settings(run_dir: Path) -> Config:
     """Returns the settings of a run, or of a player that comes with azjax."""
     if not is_pretrained(run_dir):
         return directory.read_config(run_dir)
@@ -194,7 +194,7 @@ def load(
 
 @functools.lru_cache(maxsize=8)
 def _load_pretrained(name: str) -> Player:
-    config, (about, variables, overrides) = read_config(name), pretrained.read(name)
+    config, (about, variables, overrides) = read_settings(name), pretrained.read(name)
     game = games.make(config.game)
     network = make_quantized(game, variables, about["encoding"], about["symmetric"])
     return Player(

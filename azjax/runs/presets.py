@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 from azjax import games
 from azjax._settings import did_you_mean
@@ -121,7 +120,7 @@ _SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
     "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
 }
-_SMOKE_PLAN: dict[str, Any] = {"smoke": True, "until": "never", "max_iterations": 3}
+_SMOKE_PLAN = Plan(until="never", max_iterations=3)
 
 
 def get(name: str) -> Config:
@@ -165,13 +164,11 @@ def choose(
       is_smoke: whether to shrink everything.
       change: changes the settings of the preset before they are shrunk and fitted to a custom game.
     """
-    preset = preset or name_for(name or Config.game, game)
-    config = get(preset)
-    plan: dict[str, Any] = {"preset": preset}
+    config = get(preset or name_for(name or Config.game, game))
     config = change(dataclasses.replace(config, game=name or config.game))
     if is_smoke:
-        config, plan = smoke(config), plan | _SMOKE_PLAN
-    return config if game is None else fit(config, game), Plan(**plan)
+        config = smoke(config)
+    return config if game is None else fit(config, game), _SMOKE_PLAN if is_smoke else Plan()
 
 
 def fit(config: Config, game: Game) -> Config:

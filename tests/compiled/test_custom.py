@@ -46,7 +46,7 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         found = train.parse(["--smoke", *BOTH])
-        parts = custom.make_parts(found.config, found.typed)
+        parts = custom.parts_for(found.config, found.typed)
         make_run(folder / "run", found.config, game=parts.game, network=parts.network)
     return folder
 
@@ -92,7 +92,7 @@ def test_a_note_names_each_edited_file_once(capfd):
         with pathlib.Path(name).open("a") as file:
             file.write("# A comment.\n")
     for _ in range(2):
-        assert custom.open_run(typed)[1].game.name == "misere_pile"
+        assert custom.open_player(typed)[1].game.name == "misere_pile"
     said = capfd.readouterr().err
     for name in ("pile.py:make", "net.py:make"):
         note = f"{name} was edited since run was trained: check that it computes the same\n"

@@ -102,11 +102,11 @@ def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
     many = "connect_four has too many positions to enumerate"
     instead = "leave it out to count errors on labelled positions"
     rows = [("--until unbeatable", f"{many}, so --until unbeatable can", instead)]
-    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, player))
+    monkeypatch.setattr(custom, "open_player", lambda typed: (run_dir, player))
     check_program(verify.main, rows, capfd)
     parts = PARTS._replace(game=PARTS.game._replace(positions=None))
     unlabelled = dataclasses.replace(player, parts=parts)
-    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, unlabelled))
+    monkeypatch.setattr(custom, "open_player", lambda typed: (run_dir, unlabelled))
     check_program(verify.main, [("", many)], capfd)
 
 

@@ -103,16 +103,17 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
 
     monkeypatch.setattr(program.Run, "player", player)
     monkeypatch.setattr(program, "write_report", fail)
-    said, loop = [], SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
+    monkeypatch.setattr(program, "write_note", (said := []).append)
+    loop = SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
     run = program.Run(Config(), Plan(), "never", tmp_path, loop, None, 1, None, None)
-    run.train(announce=said.append)
+    run.train()
     assert run.report is None and said == ["writing the report"]
     assert run.report_error == "the report was not written: [Errno 28] No space left on device"
     (tmp_path / "report.html").touch()
-    run.train(announce=said.append)  # A finished run has a report already.
+    run.train()  # A finished run has a report already.
     assert len(said) == 1
     loop.run = lambda: setattr(loop, "iteration", 4)
-    run.train(announce=said.append)
+    run.train()
     assert len(said) == 2
 
 

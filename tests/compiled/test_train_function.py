@@ -144,7 +144,7 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
         (lambda: az.train("tic_tac_toe", "run", resume=True), "custom parts: give the same to"),
         (lambda: az.train(parts, "other", resume=True), "is a run of tic_tac_toe: give the same"),
         (lambda: az.train("hex:3", "other", resume=True), "game was 'tic_tac_toe', not 'hex:3': "),
-        (lambda: az.train(None, "other", resume=True, preset="mlp"), "preset was 'default', not"),
+        (lambda: az.train(None, "other", resume=True, preset="mlp"), "has them all: leave preset"),
         (lambda: az.train(None, "other", resume=True, seed=3), "settings, and seed was 0, not 3"),
         (lambda: az.train(changed, "other", resume=True), "settings, and learner.l2 was 0.0, not "),
         (lambda: az.train(None, "run", resume=True), "is a run of a custom game or custom parts: "),
@@ -159,7 +159,7 @@ def opened(monkeypatch):
 
     @contextlib.contextmanager
     def record(config, parts, plan, run_dir, **others):
-        calls.append((config, parts, plan))
+        calls.append((config, parts, plan, others["preset"]))
         yield types.SimpleNamespace(train=lambda *callbacks, **others: None)
 
     monkeypatch.setattr(program, "open_run", record)
@@ -170,16 +170,16 @@ def test_presets_and_smoke_choose_the_settings(opened):
     for game in (az.make("connect_four"), None, misere_pile.make()):
         az.train(game)
         az.train(game, preset="mlp", smoke=True, seed=3)
-    chosen = [plan.preset for _, _, plan in opened]
+    chosen = [preset for *_, preset in opened]
     assert chosen == ["connect_four", "mlp", "default", "mlp", "default", "mlp"]
     mlp = dataclasses.replace(presets.smoke(presets.get("mlp")), game="tic_tac_toe", seed=3)
-    config, parts, plan = opened[3]
-    assert config == mlp and plan == Plan("mlp", smoke=True, until="never", max_iterations=3)
+    config, parts, plan, _ = opened[3]
+    assert config == mlp and plan == Plan(until="never", max_iterations=3)
     assert parts == make_parts(mlp)
-    config, _, _ = opened[5]
+    config, *_ = opened[5]
     assert config.game == "python:misere_pile" and config.selfplay == mlp.selfplay
     az.train(TINY, seed=3, until="perfect")
-    config, _, plan = opened[6]
+    config, _, plan, _ = opened[6]
     assert config == dataclasses.replace(TINY, seed=3) and plan.until == "perfect"
 
 
@@ -193,14 +193,14 @@ def test_what_has_no_effect_is_refused(tmp_path):
         return lambda: az.train(what, tmp_path / "run", **fields)
 
     assert_refused(
-        (call(make_parts(TINY), smoke=True), "smoke changes settings, but Parts has them all: "),
+        (call(make_parts(TINY), smoke=True), "smoke chooses settings, but this run has them all: "),
         (call(callbacks=[print]), "callbacks[0] is print: give an instance of a subclass of"),
         (
             lambda: check_callbacks([Misspelled()]),
             "on_iteratoin is not an event of",
             "on_iteration",
         ),
-        (call(cpu_devices=2), "cpu_devices is an option of `azjax train`: in"),
+        (call(cpu_devices=2), "unknown setting 'cpu_devices': use one of until, "),
         (call(3), "of type int: give the name of a game, a Game, "),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),
     )

@@ -103,7 +103,7 @@ def assert_counts(proof, moves, seat=0, same=lambda position: position):
 @pytest.mark.parametrize("is_optimal", [True, False])
 def test_the_program_shows_how_games_end(is_optimal, choose, tmp_path, monkeypatch, capfd):
     moves = choose(2, is_optimal=is_optimal)
-    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, make_player(moves)))
+    monkeypatch.setattr(custom, "open_player", lambda typed: (tmp_path, make_player(moves)))
     expected = explore(rules, moves.__getitem__, 1)
     assert verify.main(["--lines", "second", "--json"]) == (not is_optimal)
     found = json.loads(capfd.readouterr().out)

@@ -64,7 +64,7 @@ def test_documented_commands_are_parsed_and_trainings_can_start(monkeypatch):
         name, *arguments = words[1:] if words[0] == "azjax" else words
         if name.endswith("train") and "--help" not in words:  # The run to resume does not exist.
             parsed = train.parse([word for word in arguments if word != "--resume"])
-            parts = custom.make_parts(parsed.config, parsed.typed)
+            parts = custom.parts_for(parsed.config, parsed.typed)
             training.check_parts(parts, parsed.config.replay.shards)
             return
         with pytest.raises(SystemExit) as stop, monkeypatch.context() as patch:

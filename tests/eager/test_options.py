@@ -9,8 +9,9 @@ import sys
 import pytest
 
 import misere_pile
+from azjax import _processes as processes
 from azjax import runs
-from azjax.cli import custom, train
+from azjax.cli import custom, parsing, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
@@ -48,11 +49,11 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
     ]:
         found = parse(arguments)
         small = presets.smoke if "--smoke" in arguments else lambda config: config
-        assert found.plan.preset == preset
+        assert found.preset == preset
         assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
     assert parse("--learner.steps 2 --learner.steps=3").config.learner.steps == 3
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
-    assert plan == Plan("default", True, "never", 4, checkpoint_every=3, report=False)
+    assert plan == Plan("never", 4, checkpoint_every=3, report=False)
 
 
 DOTS, PILE = f"{ROOT}/examples/dots_and_boxes.py:make", f"{misere_pile.__file__}:make"
@@ -63,23 +64,62 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
     rows = [(DOTS, "enumerable", "edges"), (PILE, "default", "relative")]
     for game, preset, encoding in [*rows, (DOMINEERING, "large", "relative")]:
         found = train.parse(["--game", game])
-        assert found.plan.preset == preset and found.typed.game == game
+        assert found.preset == preset and found.typed.game == game
         network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
         changes = {"network": network, "game": custom.identify(game)}
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
         found = train.parse(["--game", DOTS, *arguments.split()])
-        assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
+        assert custom.parts_for(found.config, found.typed).network.encoding == "edges"
     given = train.parse(["--game", DOTS, "--network.encoding=absolute"])
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
-        custom.make_parts(given.config, given.typed)
+        custom.parts_for(given.config, given.typed)
 
 
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
-    order, find = [], custom.find_game
-    monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
-    found = train.parse(["--game", DOTS, "--cpu-devices", "2"], lambda *given: order.append(given))
-    assert order == [(2, False), "game"] and found.plan.cpu_devices == 2
+    order = []
+
+    def find(typed):
+        order.append("game")
+        raise ValueError("found")
+
+    monkeypatch.setattr(custom, "find_game", find)
+    monkeypatch.setattr(processes, "set_cpu_devices", order.append)
+    monkeypatch.setattr(sys, "argv", ["train", "--game", DOTS, "--cpu-devices", "2"])
+    with pytest.raises(ValueError, match="found"):
+        train._main(None)
+    assert order == [2, "game"]
+
+
+def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
+    runs.create_run(tmp_path / "run", presets.get("default"), OLD_PLAN)
+    numbers = []
+    monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
+    resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
+    for words in (resumed, [*resumed, "--cpu-devices", "1"]):
+        train._prepare(parsing.scan(words), alone=True)
+    assert numbers == [3, 1]
+
+
+def test_the_last_of_equal_options_counts():
+    words = [
+        "--smoke",
+        "--no_smoke",
+        "--run_dir",
+        "a",
+        "--run-dir=b",
+        "--resume",
+        "--network.kind",
+        "mlp",
+        "3",
+    ]
+    given = {"no-smoke": None, "run-dir": "b", "resume": None, "network.kind": "mlp"}
+    assert parsing.scan(words) == given
+    assert parse("--smoke --no-smoke").config == presets.get("default")
+    assert parse("--no-smoke --smoke").smoke
+
+
+OLD_PLAN = {"preset": "default", "smoke": True, "until": "never", "cpu_devices": 3}
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
@@ -98,13 +138,12 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
-    runs.create_run(
-        tmp_path / "run", presets.smoke(presets.get("default")), dataclasses.asdict(Plan())
-    )
+    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), OLD_PLAN)
     for words, said in [
         ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
         ("--network.hidden 4", "'--network.hidden' is unknown here"),
-        ("--preset paper", "--preset was 'default', not 'paper'"),
+        ("--preset paper", "a resumed run keeps its settings: leave --preset out"),
+        ("--smoke", "a resumed run keeps its settings: leave --smoke out"),
         (f"--network {PILE}", "was trained without --network: leave it out"),
     ]:
         rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
@@ -115,6 +154,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
     assert resumed.config == presets.smoke(presets.get("default"))
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
+    assert runs.read_run(tmp_path / "run")[1:] == (Plan(until="never"), 3)
 
 
 def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(

@@ -87,7 +87,7 @@ def test_a_run_has_the_name_of_its_game_and_preset():
     ]
     for arguments, name in names:
         parsed = train.parse(arguments)
-        assert str(program.name_runs(parsed.config, parsed.plan)) == name
+        assert str(program._name_runs(parsed.config.game, parsed.preset)) == name
 
 
 def test_programs_keep_what_they_compile_in_the_cache_folder_of_the_user(tmp_path, monkeypatch):
@@ -131,7 +131,7 @@ def test_verify_returns_whether_the_goal_holds(monkeypatch, capfd):
     )
     loses = dataclasses.replace(PERFECT, blunders=1, losing_lines_second=1)
     player = type("Anyone", (), {"game": games.make("tic_tac_toe"), "name": None})
-    monkeypatch.setattr(custom, "open_run", lambda typed: (pathlib.Path("run"), player))
+    monkeypatch.setattr(custom, "open_player", lambda typed: (pathlib.Path("run"), player))
     monkeypatch.setattr(verify.console, "solve", lambda game: None)
     for certificate, arguments, status in [
         (PERFECT, "--simulations 2 7", 0),
