@@ -214,9 +214,13 @@ def _call(spec: str, path: pathlib.Path, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
     try:
         module = _import(path)
-        if not callable(function := getattr(module, name, None)):
-            meant = did_you_mean(name, vars(module))
-            raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
+    if not callable(function := getattr(module, name, None)):
+        meant = did_you_mean(name, vars(module))
+        raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
+    try:
         made = function(*arguments)
     except ValueError:  # An error of azjax, such as an invalid setting.
         raise

@@ -73,8 +73,13 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
     found, rest = parser.parse_known_intermixed_args(_with_dashes(words))
     if rest:
         options = [option for option, _ in hints.values()]
-        meant = settings.did_you_mean(rest[0].partition("=")[0], options)
-        parser.error(f"{rest[0]!r} is unknown here{meant}")
+        option = rest[0].partition("=")[0]
+        for tag, kinds in _kinds_with(default, option):
+            raise ValueError(
+                f"{option} is a setting of {' and '.join(kinds)}: leave it out, or add {tag} "
+                f"{' or '.join(kinds)}"
+            )
+        parser.error(f"{rest[0]!r} is unknown here{settings.did_you_mean(option, options)}")
     content = dataclasses.asdict(default)
     for path, value in vars(found).items():
         option, hint = hints[path]
@@ -82,6 +87,21 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
         section = functools.reduce(operator.getitem, sections, content)
         section[name] = settings.checked(option, value, hint)
     return settings.from_dict(type(default), content)
+
+
+def _kinds_with(default: Any, option: str, prefix: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yields the option that chooses the kind of a section, and the kinds that have `option`."""
+    for _, hint, _, value, inner in _read_fields(default, prefix):
+        if kinds := settings.find_kinds(hint):
+            names = [
+                name
+                for name, kind in kinds.classes.items()
+                if option in {spell(inner + field.name) for field in dataclasses.fields(kind)}
+            ]
+            if names:
+                yield spell(inner + kinds.tag), names
+        if dataclasses.is_dataclass(value):
+            yield from _kinds_with(value, option, inner)
 
 
 def scan(words: Iterable[str]) -> dict[str, str | None]:

@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if not {"-h", "--help"} & {*words}:
-        _prepare(scan(words), alone=arguments is None)
+        _prepare(words, alone=arguments is None)
     options = parse(words)
     if options.resume and options.run_dir is not None:
         custom.note_edited(options.run_dir, options.config, options.typed)
@@ -99,17 +99,21 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def _prepare(given: dict[str, str | None], alone: bool) -> None:
+def _prepare(words: Sequence[str], alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices.
 
     This comes before the code of a custom game or parts, which may start JAX. `alone` is whether
     the process runs only this program, so that JAX has not started yet.
     """
+    given = scan(words)
     run_dir, number = given.get("run-dir"), given.get("cpu-devices")
     if number is None and run_dir and "resume" in given:
         number = str(runs.read_run(run_dir)[2])
     distributed = "distributed" in given and run_dir is not None  # Or `parse` refuses it.
     if distributed:
+        if "resume" not in given:  # A wrong option is refused before the others wait.
+            config = presets.get(given.get("preset") or "default")
+            fill(Options(config=config), words, _PROG)
         processes.join()
         if not processes.is_first():
             interrupts.now.outcome = None

@@ -125,7 +125,7 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
 
     def parse(content):
         number = checked("cpu_devices", {**content}.get("cpu_devices", 0), CPUDevices)
-        others = "cpu_devices", "preset", "smoke"  # The last two are of earlier versions.
+        others = "cpu_devices", "preset", "smoke", "log"  # Those after the first are of the past.
         plan = {name: content[name] for name in content if name not in others}
         return config, from_dict(Plan, plan), number
 

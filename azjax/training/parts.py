@@ -110,7 +110,7 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
     if shards % num_devices:
         raise ValueError(
             f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
-            f"use {num_devices} or a multiple of it"
+            f"use {num_devices} or a multiple of it, or another number of devices"
         )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:

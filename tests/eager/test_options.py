@@ -97,7 +97,7 @@ def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
     resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
     for words in (resumed, [*resumed, "--cpu-devices", "1"]):
-        train._prepare(parsing.scan(words), alone=True)
+        train._prepare(words, alone=True)
     assert numbers == [3, 1]
 
 
@@ -124,7 +124,11 @@ OLD_PLAN = {"preset": "default", "smoke": True, "until": "never", "cpu_devices":
 
 def test_options_without_a_meaning_are_refused(tmp_path):
     rows = [
-        ("--preset=mlp --network.norm=layer", "'--network.norm=layer' is unknown here"),
+        (
+            "--preset=mlp --network.norm=layer",
+            "--network.norm is a setting of resnet: leave",
+            "--network.kind",
+        ),
         ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
         ("--learner.steps 1 2", "'2' is unknown here"),
         ("--no-report=3", "--no-report: ignored explicit argument '3'"),
@@ -141,7 +145,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), OLD_PLAN)
     for words, said in [
         ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
-        ("--network.hidden 4", "'--network.hidden' is unknown here"),
+        ("--network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or add"),
         ("--preset paper", "a resumed run keeps its settings: leave --preset out"),
         ("--smoke", "a resumed run keeps its settings: leave --smoke out"),
         (f"--network {PILE}", "was trained without --network: leave it out"),
@@ -170,7 +174,7 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
         ("none.py:make", "'none.py' does not exist: give FILE.py:FUNCTION"),
         ("conect_four:4x5", "'conect_four' does not exist: ", "; did you mean connect_four?"),
         ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
-        ("keys.py:make", "keys.py:make fails (KeyError: 1): fix it first"),
+        ("keys.py:make", "keys.py cannot be imported (KeyError: 1): fix it first"),
         ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
