@@ -22,6 +22,26 @@ WIDEST, DEEPEST = 65_536, 100  # Limits of settings; each layer takes time to tr
 _AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
 
 
+class Layer(NamedTuple):
+    """A dense layer: its name among the parameters, and what it computes.
+
+    The role is `planes` for the layer that reads the planes, `hidden` for others before the heads,
+    `block` and `shortcut` for the two of a residual block, `head` for the hidden layer of a head,
+    and `logits` and `value` for the outputs.
+    """
+
+    name: str
+    role: Literal["planes", "hidden", "block", "shortcut", "head", "logits", "value"]
+
+
+HEADS = (
+    Layer("policy_hidden", "head"),
+    Layer("value_hidden", "head"),
+    Layer("policy", "logits"),
+    Layer("value", "value"),
+)
+
+
 class Plain(NamedTuple):
     """The weights of a network of plain layers, for programs that evaluate it without JAX.
 

@@ -5,14 +5,10 @@ import functools
 from typing import Annotated, Any, Literal
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 
 from azjax._settings import Range, check
-from azjax.games.base import Game
-from azjax.networks import equivariant
-from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain
-from azjax.networks.modules import from_settings
+from azjax.networks.base import DEEPEST, WIDEST, DType, Layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +46,7 @@ class MLPConfig:
 class MLP(nn.Module):
     """Shared layers with ReLU, then one hidden layer in each head."""
 
-    hidden: tuple[int, ...]
-    head_hidden: int
+    config: MLPConfig
     num_actions: int
     dtype: Any = jnp.float32
 
@@ -61,37 +56,15 @@ class MLP(nn.Module):
         del train
         dense = functools.partial(nn.Dense, dtype=self.dtype)
         x = planes.reshape(planes.shape[0], -1)
-        for width in self.hidden:
+        for width in self.config.hidden:
             x = nn.relu(dense(width)(x))
-        policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))
-        value = nn.relu(dense(self.head_hidden, name="value_hidden")(x))
+        policy = nn.relu(dense(self.config.head_hidden, name="policy_hidden")(x))
+        value = nn.relu(dense(self.config.head_hidden, name="value_hidden")(x))
         logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
         value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
 
 
-def make(config: MLPConfig, game: Game, platform: str) -> Network:
-    """Builds the MLP for a game."""
-    plain = functools.partial(Plain, "mlp", len(config.hidden), False)
-    if config.symmetric and game.num_symmetries > 1:
-        layers = tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden))
-        return equivariant.make(config, game, platform, layers, _trunk, plain)
-
-    def module(dtype):
-        return MLP(config.hidden, config.head_hidden, game.num_actions, dtype)
-
-    return from_settings(
-        config,
-        game,
-        platform,
-        module,
-        fold=dict,
-        infer=lambda dtype: module(dtype).apply,
-        plain=lambda folded: plain(folded["params"]),
-    )
-
-
-def _trunk(config: MLPConfig, layer: equivariant.Apply, x: Any) -> Any:
-    for i in range(len(config.hidden)):
-        x = jax.tree.map(nn.relu, layer(f"Dense_{i}", x))
-    return x
+def list_layers(count: int) -> tuple[Layer, ...]:
+    """Lists the layers before the heads."""
+    return tuple(Layer(f"Dense_{i}", "hidden" if i else "planes") for i in range(count))
