@@ -2,37 +2,24 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax.numpy as jnp
 
-from azjax._settings import Range, check
-from azjax.networks.base import DEEPEST, WIDEST, DType, Layer
+from azjax._settings import check
+from azjax.networks.base import DEEPEST, WIDEST, Layer, SharedConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class MLPConfig:
+class MLPConfig(SharedConfig):
     """An MLP: fully connected layers."""
 
     kind: Literal["mlp"] = "mlp"
     """Network. `resnet`: residual blocks (AlphaZero); `mlp`: fully connected layers. For the
     settings of the other kind: --network.kind resnet --help."""
-    encoding: str = "relative"
-    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
-    the opponent's. AlphaZero: relative, with history."""
     hidden: tuple[int, ...] = (256, 256, 256)
     """Widths of the shared layers."""
-    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
-    """Width of the hidden layer in each head."""
-    evaluation_dtype: DType = "float32"
-    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
-    supports it; `auto`: bfloat16 on such hardware."""
-    learning_dtype: DType = "float32"
-    """Arithmetic of the layers in training; parameters and losses are float32."""
-    symmetric: bool = False
-    """Share weights among the game's symmetries: symmetric copies of a position get symmetric
-    outputs. Needs 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)

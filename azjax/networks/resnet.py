@@ -15,21 +15,18 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import Range, check
-from azjax.networks.base import DEEPEST, WIDEST, DType, Layer, Variables
+from azjax.networks.base import DEEPEST, WIDEST, Layer, SharedConfig, Variables
 
 EPSILON = 1e-5  # Added to variances.
 
 
 @dataclasses.dataclass(frozen=True)
-class ResNetConfig:
+class ResNetConfig(SharedConfig):
     """A residual network."""
 
     kind: Literal["resnet"] = "resnet"
     """Network. `resnet`: residual blocks (AlphaZero); `mlp`: fully connected layers. For the
     settings of the other kind: --network.kind mlp --help."""
-    encoding: str = "relative"
-    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
-    the opponent's. AlphaZero: relative, with history."""
     layers: Literal["dense", "conv"] = "dense"
     """Layers of the blocks. `dense`: faster on small boards; `conv`: 3x3 convolutions
     (AlphaZero)."""
@@ -40,17 +37,6 @@ class ResNetConfig:
     norm: Literal["none", "layer", "batch"] = "layer"
     """Normalization. `layer`: LayerNorm before blocks and heads; `batch`: BatchNorm after every
     layer (AlphaZero). Without BatchNorm, the last layer of each block starts at zero."""
-    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
-    """Width of the hidden layer in each head; with convolutions, only in the value head.
-    AlphaZero: 256."""
-    evaluation_dtype: DType = "float32"
-    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
-    supports it; `auto`: bfloat16 on such hardware."""
-    learning_dtype: DType = "float32"
-    """Arithmetic of the layers in training; parameters and losses are float32."""
-    symmetric: bool = False
-    """Share the weights of dense layers among the game's symmetries: symmetric copies of a position
-    get symmetric outputs. Needs 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)
