@@ -211,6 +211,10 @@ def infer(config: Config, group: Group, weights: dict[str, Weights], planes: jax
         has_norm = isinstance(config, resnet.ResNetConfig) and config.norm == "layer"
         return _standardize(x) if has_norm else x
 
+    def head(hidden, name):
+        units = nn.relu(jnp.concatenate(shared(hidden, x), axis=1))
+        return dense(name, units).astype(jnp.float32)
+
     x = inner = planes.reshape(planes.shape[0], -1).astype(weights["value"]["kernel"].dtype)
     for name, role in _layers(config):
         if role == "planes":
@@ -222,11 +226,7 @@ def infer(config: Config, group: Group, weights: dict[str, Weights], planes: jax
         elif role == "shortcut":
             x = relu(jax.tree.map(jnp.add, x, shared(name, inner)))
     x = norm(x)
-    policy, value = (
-        dense(name, nn.relu(jnp.concatenate(shared(f"{name}_hidden", x), axis=1)))
-        for name in ("policy", "value")
-    )
-    return policy.astype(jnp.float32), jnp.tanh(value.astype(jnp.float32)[:, 0])
+    return head("policy_hidden", "policy"), jnp.tanh(head("value_hidden", "value")[:, 0])
 
 
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
