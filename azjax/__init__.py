@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from azjax import callbacks, games, networks, players, proof, runs, search, training, viz
+    from azjax.comparison import compare
+    from azjax.diagnosis import diagnose
     from azjax.exact.seat import prove_seat, repair
     from azjax.games import make
     from azjax.games.base import Game
@@ -34,6 +36,7 @@ __all__ += ["Game", "make", "check_game", "solve"]
 __all__ += ["Network", "from_module", "from_nnx", "make_network"]
 __all__ += ["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"]
 __all__ += ["Parts", "Callback", "iterate", "Config", "presets", "make_parts", "train"]
+__all__ += ["compare", "diagnose"]
 __all__ += ["Player", "load", "export", "verify", "prove_seat", "repair", "Agent", "play_match"]
 _MODULES = {  # Where each name is defined; other names are modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
@@ -44,6 +47,8 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "Game": "games.base",
     "Parts": "training",
     "check_game": "games.check",
+    "compare": "comparison",
+    "diagnose": "diagnosis",
     "export": "runs.export",
     "from_nnx": "networks.nnx",  # Separate, as `flax.nnx` takes a third of a second to import.
     "make": "games",

@@ -1,9 +1,8 @@
-"""A custom value target, computed from the search tree: the greedy backup.
+"""A custom value target, computed from the search: the value of the best action.
 
-In A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup"), the
-target is the value at the end of the most visited line. Exploratory moves of the game do not enter
-it. `Targets.note` computes what self-play stores for each search, and `Targets.make` computes the
-training target from that.
+In A0C (Moerland et al. 2018, "A0C: Alpha Zero in Continuous Action Space"), exploratory moves of
+the game do not enter the target. `Targets.note` computes what self-play stores for each search, and
+`Targets.make` computes the training target from that.
 """
 
 import functools
@@ -14,7 +13,7 @@ import optax
 
 import azjax
 from azjax.networks import MLPConfig, make_network
-from azjax.search import ROOT, Gumbel, SearchResult
+from azjax.search import Gumbel, SearchResult
 from azjax.training.learner import make_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
@@ -22,26 +21,9 @@ from azjax.training.step import init, iteration
 from azjax.training.targets import Sample, TargetConfig, Targets, Transition, make_targets
 
 
-def greedy_value(result: SearchResult) -> jax.Array:
-    """Returns `float32 [B]`, the values of the most visited lines, for the players to move."""
-
-    def greedy(tree):
-        def has_visits(carry):
-            node, _, _ = carry
-            return jnp.any(tree.children_visits[node] > 0)
-
-        def step(carry):
-            node, total, weight = carry
-            action = jnp.argmax(tree.children_visits[node])
-            total += weight * tree.children_rewards[node, action]
-            weight *= tree.children_discounts[node, action]
-            return tree.children_index[node, action], total, weight
-
-        start = (jnp.int32(ROOT), jnp.float32(0), jnp.float32(1))
-        node, total, weight = jax.lax.while_loop(has_visits, step, start)
-        return total + weight * tree.raw_values[node]
-
-    return jax.vmap(greedy)(result.tree)
+def best_value(result: SearchResult) -> jax.Array:
+    """Returns `float32 [B]`, the values of the best visited actions, for the players to move."""
+    return jnp.max(jnp.where(result.visit_counts > 0, result.q_values, -1.0), axis=-1)
 
 
 def make(game) -> Targets:
@@ -51,7 +33,7 @@ def make(game) -> Targets:
     def samples(transitions: Transition) -> Sample:
         return standard.make(transitions)._replace(value=transitions.extra)
 
-    return standard._replace(make=samples, note=greedy_value)
+    return standard._replace(make=samples, note=best_value)
 
 
 def make_parts(game) -> Parts:

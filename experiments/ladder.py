@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -112,7 +113,8 @@ def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> No
         iterations = 2 if options.smoke else -(-options.moves // (1024 * 16))
         command += ["--max-iterations", str(iterations), "--examine-every", _EXAMINE]
         command += ["--smoke"] if options.smoke else []
-    status = subprocess.run(command).returncode
+    alone = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "0"}  # The times include compilation.
+    status = subprocess.run(command, env=alone).returncode
     if not (run_dir / "certificate.json").exists():
         raise RuntimeError(f"the training in {run_dir} ended with status {status}: see above")
 

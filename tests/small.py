@@ -27,7 +27,7 @@ def playing(game, search, evaluate, encoding="relative", note=no_extra, **settin
         search=search,
         evaluate=evaluate,
         selfplay=SelfPlayConfig(**settings),
-        targets=types.SimpleNamespace(note=note),
+        targets=types.SimpleNamespace(note=note, root_value=lambda result: result.policy_value),
     )
 
 

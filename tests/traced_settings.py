@@ -22,7 +22,9 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.targets import Sample, TargetConfig, Transition
 
 # Settings that others depend on.
-SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)
+SELFPLAY = SelfPlayConfig(
+    games=4, unroll_length=2, opening_plies=2, archive=8, full_share=0.5, fast_simulations=1
+)
 REPLAY = ReplayConfig(capacity=32, shards=2)
 LEARNER = LearnerConfig(batch_size=4, steps=2)
 MLP = MLPConfig(hidden=(16,), head_hidden=8)
@@ -36,14 +38,16 @@ OTHERS = {
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16"},
     Gumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
     | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0}
-    | {"engine": "mctx"},
+    | {"leaves": 3, "engine": "mctx"},
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
-    | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "engine": "mctx"},
+    | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "forced_playouts": 2.0}
+    | {"leaves": 3, "engine": "mctx"},
     UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5, "engine": "mctx"},
     SELFPLAY: {"games": 8, "games_at_once": 2, "unroll_length": 3, "carry_over": False}
     | {"opening_share": 0.7, "opening_plies": 3, "archive": 16, "archive_share": 0.7}
-    | {"temperature": 0.7, "temperature_plies": 5},
-    TargetConfig(): {"outcome_weight": 0.7, "td_lambda": 0.7},
+    | {"temperature": 0.7, "temperature_plies": 5}
+    | {"reuse": 4, "full_share": 1.0, "fast_simulations": 2},
+    TargetConfig(): {"outcome_weight": 0.7, "td_lambda": 0.7, "root_value": "greedy"},
     REPLAY: {"capacity": 64, "shards": 1},
     LEARNER: {"batch_size": 8, "steps": 3, "optimizer": "sgd", "learning_rate": 0.1}
     | {"warmup_steps": 7, "decay_steps": 70, "final_learning_rate": 0.007, "l2": 0.7}
@@ -66,7 +70,9 @@ def explore(name, parts, key):
     """Traces the functions that depend on a section."""
     game, network = parts.game, parts.network
     if name == "targets":
-        return parts.targets.make(MOVES)
+        search = make_search(parts.search, game, uniform_evaluator(game))
+        result = search(None, key, init_batch(game, 2))
+        return parts.targets.make(MOVES), parts.targets.root_value(result)
     if name == "search":
         search = make_search(parts.search, game, uniform_evaluator(game))
         return search(None, key, init_batch(game, 2), 1.0, True)

@@ -172,5 +172,8 @@ def _add_options(
             group.add_argument(place, metavar=shown, nargs=several or "?", type=of, help=text)
         else:
             shown = _NUMBERS.get(kind) or "TEXT"
-            group.add_argument(option, dest=place, metavar=shown, nargs=several, type=of, help=text)
+            action = "extend" if several else "store"  # Such an option can be repeated.
+            group.add_argument(
+                option, dest=place, metavar=shown, nargs=several, type=of, help=text, action=action
+            )
         yield place, (option, hint)

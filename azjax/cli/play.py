@@ -56,7 +56,7 @@ def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
 
     def seat(spec: str) -> Machine:
-        return Machine(game, make_agent(spec, game, typed), next(keys))
+        return Machine(make_agent(spec, game, typed), next(keys))
 
     opponent, is_first = "perfect" if game.is_small else "uct:100", False
     if typed.run_dir is not None:
@@ -91,7 +91,7 @@ class Leave(Exception):
 class Machine:
     """A computer player with its random key."""
 
-    def __init__(self, game: Game, agent: Agent, key: jax.Array):
+    def __init__(self, agent: Agent, key: jax.Array):
         """Compiles the player."""
         self.name, self._params, self._key = agent.name, agent.params, key
         self._decide = jax.jit(agent.act)

@@ -10,7 +10,7 @@ from azjax.viz import animation, report
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a run's report.html: proof, curves, every position, first moves and games."""
+    """Writes a run's report.html: proof, curves, every position and games."""
 
     animation: pathlib.Path | None = None
     """Also draw an animation of all positions over the iterations, to this .svg file."""
@@ -21,6 +21,8 @@ def write(options: Options) -> int:
     """Writes the files and prints where they are."""
     if options.animation:
         check_folder(options.animation)
+        if options.animation.suffix != ".svg":
+            raise ValueError(f"--animation is {options.animation}: name a file that ends in .svg")
     run_dir, player = custom.open_run(options.typed)
     wanted = player.game.is_small or options.animation
     solution = console.solve(player.game) if wanted else None

@@ -14,10 +14,12 @@ lead to it), `parent` (its index in the previous ply) and `action`.
 
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -51,8 +53,22 @@ def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
 
 def load(path: pathlib.Path) -> Any:
     """Returns the memory-mapped array of a file, or the arrays by name."""
-    content = np.load(path, mmap_mode="r")
-    return dict(content) if path.suffix == ".npz" else content
+    with _readable(path):
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r")
+        with path.open("rb") as file:
+            return dict(np.load(file))
+
+
+@contextlib.contextmanager
+def _readable(path: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is missing or damaged ({error}): delete the folder of this exploration, and "
+            "explore again"
+        ) from error
 
 
 def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
@@ -73,10 +89,12 @@ def begin(
     lines = [tuple(map(int, line)) for line in starts]
     path, settings = folder / _SETTINGS, settings | {"starts": [list(line) for line in lines]}
     is_new = not any(folder.glob("[0-9]*"))  # The settings are written before the first ply.
-    if not is_new and (stored := json.loads(path.read_text())) != settings:
+    with _readable(path):
+        stored = settings if is_new else json.loads(path.read_text())
+    if stored != settings:
         raise ValueError(
-            f"{path} has the settings of another exploration, {stored}, not {settings}: use "
-            "another folder"
+            f"{path} has the settings of another exploration, {stored}, not {settings}: delete "
+            f"{folder}, or use another folder"
         )
     for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
         remove(leftover)

@@ -5,7 +5,17 @@ import re
 from collections.abc import Callable
 
 from azjax._settings import checked, did_you_mean
-from azjax.games import breakthrough, connect_four, from_pgx, hex, mnk, othello, tic_tac_toe
+from azjax.games import (
+    breakthrough,
+    chomp,
+    connect_four,
+    from_pgx,
+    hex,
+    mnk,
+    nim,
+    othello,
+    tic_tac_toe,
+)
 from azjax.games.base import Display, Game, init_batch, play, random_action, where
 
 __all__ = ["Display", "Game", "available", "has_variants", "init_batch", "make", "play"]
@@ -21,6 +31,8 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "hex": (hex.make, 1, 1, "SIZE"),
     "hex_swap": (functools.partial(hex.make, swap=True), 1, 1, "SIZE"),
     "breakthrough": (breakthrough.make, 2, 2, "ROWSxCOLUMNS"),
+    "nim": (nim.make, 1, 26, "HEAPxHEAPxHEAP"),
+    "chomp": (chomp.make, 2, 2, "ROWSxCOLUMNS"),
 }
 
 

@@ -55,8 +55,6 @@ def _fields(game: Game) -> Rules:
     yield "encodings is a tuple of one name or more", is_tuple and encodings
     yield "num_actions is above 0", game.num_actions > 0
     yield "max_plies is above 0", game.max_plies > 0
-    yield "the starting position is not over", not game.is_over(game.init())
-    yield "player 0 is to move at the start", game.player(game.init()) == 0
 
 
 def _types(game: Game) -> Rules:
@@ -83,6 +81,8 @@ def _types(game: Game) -> Rules:
         is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
         yield f"observe in the encoding {encoding!r} is {expected}", is_right
     yield "the planes of observe are not empty", min(game.board_shape) > 0
+    yield "the starting position is not over", not game.is_over(game.init())
+    yield "player 0 is to move at the start", game.player(game.init()) == 0
 
 
 def _symmetries(game: Game) -> Rules:

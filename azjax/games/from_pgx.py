@@ -7,6 +7,7 @@ changes nothing. States do not contain their observation.
 
 import base64
 import functools
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from azjax._commands import check_installed
 from azjax._settings import did_you_mean
 from azjax.drawing import Drawing, canvas, node
-from azjax.games import mnk, othello
+from azjax.games import connect_four, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
 from azjax.games.square import with_pass
@@ -117,16 +118,27 @@ def make(name: str) -> Game:
 def _symmetries(name: str, size: int) -> Symmetries | None:
     if name == "othello":
         return othello.symmetries(size)
-    return with_pass(mnk.symmetries(size, size).cells) if name.startswith("go_") else None
+    if name != "tic_tac_toe" and not name.startswith("go_"):
+        return None
+    square = mnk.symmetries(size, size)
+    return square if name == "tic_tac_toe" else with_pass(square.cells)
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns the display of Othello for boards of stones with a pass, or the pictures of pgx."""
-    if name != "othello" and not name.startswith("go_"):
+    """Returns the display: text, names of actions, and pictures except for pieces."""
+    if name == "hex":
         return Display(draw=_draw)
+    shared = {"tic_tac_toe": mnk.display(3, 3, 3), "connect_four": connect_four.display(6, 7, 4)}
+    if name in shared:
+        like = shared[name]
+    elif name == "othello" or name.startswith("go_"):
+        like = othello.display(size)  # Go has stones, an action per cell and a pass as well.
+    else:
+        names = _chess_names(size, player) if "chess" in name else None
+        return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
 
     def stones(state: Any) -> Stones:
-        planes = np.asarray(env.observe(state))
+        planes = np.asarray(env.observe(jax.tree.map(jnp.asarray, state)))
         board: Any = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
         board = -board if int(player(state)) else board
         return Stones(board, jnp.int8(0), jnp.bool_(False))
@@ -134,12 +146,77 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
     def adapt(function: Any) -> Any:
         return lambda state, **options: function(stones(state), **options)
 
-    return Display(*map(adapt, othello.display(size)))
+    return Display(*map(adapt, like))
 
 
 def _draw(state: Any, values=None, labels=None, last=None, size: float = 300) -> Drawing:
     """Draws a position as pgx does, without values, labels and the last move."""
     del values, labels, last
+    state = jax.tree.map(jnp.asarray, state)
     content = base64.b64encode(state.to_svg().encode()).decode()
     image = {"href": f"data:image/svg+xml;base64,{content}", "width": size, "height": size}
     return canvas(size, size, node("image", image), label=state.env_id)
+
+
+def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any], list[str]]:
+    """Builds `Display.name_actions` for chess on `size` ranks and files.
+
+    An action is an origin and a plane, which determines the target, from the mover's perspective.
+    The planes are those of AlphaZero (Silver et al. 2018, Table S2): underpromotions, and moves of
+    a queen and of a knight. Squares are numbered file by file.
+    """
+    steps = [*range(1 - size, 0), *range(1, size)]
+    queen = [(x * step, y * step) for x, y in ((0, 1), (1, 0), (1, 1), (1, -1)) for step in steps]
+    knight = [(x, y) for x in (-2, -1, 2, 1) for y in (-2, -1, 1, 2) if abs(x) != abs(y)]
+    moves = np.array([(0, 1), (1, 1), (-1, 1)] * 3 + queen + knight)
+    origins = np.stack(np.divmod(np.arange(size**2), size), axis=-1)[:, None]
+    targets = origins + moves
+    on_board = np.all((targets >= 0) & (targets < size), axis=-1)
+    promotes = (np.arange(len(moves)) < 9) & (origins[..., 1] == size - 2)
+    is_move = on_board & (promotes | (np.arange(len(moves)) >= 9))
+    to = np.where(is_move, targets @ [size, 1], -1)
+    promoted = ["rbn"[plane // 3] if plane < 9 else "" for plane in range(len(moves))]
+
+    def name_actions(state: Any) -> list[str]:
+        ranks = range(1, size + 1) if int(player(state)) == 0 else range(size, 0, -1)
+        squares = [f"{'abcdefgh'[file]}{rank}" for file in range(size) for rank in ranks]
+        return [
+            squares[origin] + squares[target] + promoted[plane]
+            for origin, row in enumerate(to)
+            for plane, target in enumerate(row)
+        ]
+
+    return name_actions
+
+
+_LETTERS = {  # Of the pieces by their numbers.
+    "chess": ".PNBRQK",
+    "gardner_chess": ".PNBRQK",
+    "shogi": ".PLNSBRGK+ABCDE",
+    "animal_shogi": ".PBRKG",
+}
+
+
+def _write_pieces(name: str, state: Any, player: int) -> str:
+    """Returns a board of pieces as text, those of the first player in capitals."""
+    inner, letters = getattr(state, "_x", state), _LETTERS[name]
+    board = np.asarray(inner.board if hasattr(inner, "board") else inner._board)
+    if "shogi" in name:  # Numbers from -1; those of the opponent's pieces come last.
+        kinds = len(letters) - 1
+        board = np.where(board >= kinds, kinds - board - 1, board + 1)
+        grid = np.rot90(board.reshape(-1, 9 if name == "shogi" else 4), 3)
+        grid = -grid[::-1, ::-1] if player else grid
+    else:
+        size = math.isqrt(len(board))
+        grid = np.rot90(board.reshape(size, size))
+        grid = -np.flip(grid, axis=0) if player else grid
+    rows = [
+        " ".join(letters[piece] if piece >= 0 else letters[-piece].lower() for piece in row)
+        for row in grid.tolist()
+    ]
+    if "shogi" not in name:
+        ranks = [f"{len(rows) - r} {row}" for r, row in enumerate(rows)]
+        return "\n".join([*ranks, "  " + " ".join("abcdefgh"[: len(rows)])])
+    hands = np.asarray(inner.hand if name == "shogi" else inner._hand)[:: -1 if player else 1]
+    first, second = ("".join(np.repeat([*letters[1 : 1 + len(row)]], row)) or "-" for row in hands)
+    return "\n".join([*rows, f"in hand: {first} and {second.lower()}"])

@@ -1,5 +1,6 @@
 """Networks from Flax NNX modules."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,13 @@ def _check_make(make: Any) -> None:
             f"make is of type {kind.__name__}: give a function of rngs that makes a new module in "
             "each call, such as lambda rngs: Model(9, rngs=rngs)"
         )
+    try:
+        inspect.signature(make).bind(None)
+    except TypeError as error:
+        raise ValueError(
+            f"make is not a function of rngs alone ({error}): give, for example, "
+            "lambda rngs: Model(9, rngs=rngs)"
+        ) from error
 
 
 def _check_module(module: Any) -> nnx.Module:

@@ -110,6 +110,13 @@ class Roots(NamedTuple):
     keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
+    # The trees `[B, M]` that the search continues, from `reuse.reroot`.
+    tree: Tree | None = None
+
+    @property
+    def room(self) -> int:
+        """`M`, the number of nodes before the first simulation; without a tree, only the root."""
+        return 1 if self.tree is None else self.tree.node_visits.shape[1]
 
 
 class Selection(NamedTuple):
@@ -195,9 +202,9 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits."""
-    visits = tree.children_visits[:, ROOT]
+def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits that are not `old`."""
+    visits = tree.children_visits[:, ROOT] - old
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 

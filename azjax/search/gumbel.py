@@ -43,6 +43,9 @@ class Gumbel:
     maxvisit_init: NonNegative = 50.0
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
+    leaves: Positive = 1
+    """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
+    deep searches of few positions, and a little weaker. AlphaZero: 8."""
     engine: Engine = "azjax"
     """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
     in simulations without loops (paths), which training and its players use on GPUs."""
@@ -71,6 +74,8 @@ class Gumbel:
         prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
         _, order = jax.lax.top_k(prior, unvisited.shape[-1])
         first = jnp.where(unvisited, order, UNVISITED)
+        # The schedule is for the visits of this search.
+        spent = None if roots.tree is None else roots.tree.children_visits[:, ROOT]
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
             mctx.qtransform_completed_by_mix_value,
@@ -83,6 +88,7 @@ class Gumbel:
             completed = jax.vmap(qtransform, in_axes=(0, None))(tree, ROOT)
             improved = mask_logits(roots.legal, roots.logits + completed)
             visits = tree.children_visits[:, ROOT]
+            visits = visits if spent is None else visits - spent
             finalist = visits == jnp.max(visits, axis=-1, keepdims=True)
             action = jnp.argmax(jnp.where(finalist, gumbel + improved, -jnp.inf), axis=-1)
             weights = jnp.where(roots.legal, jax.nn.softmax(improved), 0.0)
@@ -93,7 +99,7 @@ class Gumbel:
             at_root=functools.partial(_halving_action, qtransform),
             below=functools.partial(_improved_action, qtransform),
             finish=finish,
-            extra=(gumbel, visits_wanted, first),
+            extra=(gumbel, visits_wanted, first, spent),
         )
 
 
@@ -122,14 +128,17 @@ def considered_visits(considered: jax.Array, budget: int, most: int) -> jax.Arra
 
 def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best action with the visit count that the schedule requires."""
-    gumbel, visits_wanted, first = tree.extra_data
+    gumbel, visits_wanted, first, spent = tree.extra_data
     visits = tree.children_visits[node]
+    visits = visits if spent is None else visits - spent
     logits = tree.children_prior_logits[node]
     number = jnp.sum(visits)
     wanted = visits_wanted[number]
     score = jnp.maximum(-1e9, gumbel + logits - jnp.max(logits) + qtransform(tree, node))
     eligible = (visits == wanted) & ~tree.root_invalid_actions
     best = jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
+    if spent is not None:  # Actions without a visit in this search have different values.
+        return best
     return jnp.where(wanted > 0, best, first[number])
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax.games.base import Game, State, batch_keys, check_batch
+from azjax.search import leaves
 from azjax.search.algorithm import (
     Algorithm,
     Engine,
@@ -41,7 +42,7 @@ Search = Callable[..., SearchResult]
 def make_search(
     algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
 ) -> Search:
-    """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
+    """Builds `search(params, keys, states, temperature=0.0, add_noise=False, tree=None)`.
 
     The returned function is pure and can be jitted. Its arguments are
 
@@ -51,6 +52,7 @@ def make_search(
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
+    - `tree`: trees of earlier searches that this search continues; see `reroot`.
 
     It raises ValueError if an argument or an output of the evaluator has the wrong shape, or a
     temperature is negative or NaN, unless it is traced.
@@ -76,25 +78,41 @@ def make_search(
     if engine not in get_args(Engine):
         known = " or ".join(map(repr, get_args(Engine)))
         raise ValueError(f"the search's engine is {engine!r}: use {known}")
+    together = getattr(algorithm, "leaves", 1)
+    if together > 1 and (engine == "mctx" or count % together):
+        raise ValueError(
+            f"the search's leaves are {together}, for {count} simulations in the engine "
+            f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
+        )
     evaluate = checked(game, evaluate)
 
-    def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
+    def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         roots = _evaluate_roots(
             game, evaluate, params, keys, states, temperature=temperature, noise=add_noise
-        )
+        )._replace(tree=tree)
+        if tree is not None and engine == "mctx":
+            raise ValueError("the engine 'mctx' cannot continue a tree: use the engine 'azjax'")
         selection = algorithm.select(roots)
         if isinstance(selection, SearchResult):
+            if tree is not None:
+                raise ValueError(
+                    f"{algorithm.algorithm} runs its own loop, which cannot continue a tree: leave "
+                    "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
+                )
             return selection
         if engine == "mctx":
-            tree = grow_by_mctx(roots, selection, count)
-        elif engine == "paths":
-            tree = grow(roots, selection, count, game.max_plies)
+            grown = grow_by_mctx(roots, selection, count)
+        elif engine == "paths" and tree is None and together == 1:
+            grown = grow(roots, selection, count, game.max_plies)
         else:
-            tree = init(roots, selection, count)
-            tree = jax.lax.fori_loop(0, count, functools.partial(simulate, roots, selection), tree)
-        return selection.finish(tree)
+            one = functools.partial(simulate, roots, selection)
+            if together > 1:
+                one = functools.partial(leaves.simulate, roots, selection, together)
+            grown = init(roots, selection, count)
+            grown = jax.lax.fori_loop(0, count // together, one, grown)
+        return selection.finish(grown)
 
     return search
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.games.base import Game, State, play
+from azjax.games.base import Game, State, play, where
 from azjax.search.algorithm import (
     NEVER,
     NO_PARENT,
@@ -61,8 +61,12 @@ def expand(
 def expand_in_tree(
     roots: Roots, selection: Selection, i: jax.Array, actions: jax.Array, states: State
 ) -> Expansion:
-    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`."""
-    keys = jax.vmap(jax.random.fold_in, (0, None))(roots.keys_expand, i)
+    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`.
+
+    For several simulations `i [K]`, there are `K * B` actions and states.
+    """
+    fold = functools.partial(jax.vmap(jax.random.fold_in, (0, None)), roots.keys_expand)
+    keys = jax.vmap(fold)(i).reshape(-1) if i.ndim else fold(i)
     if selection.prior is None:
         return roots.expand(keys, actions, states)
     keys, keys_prior = split_each(keys)
@@ -75,8 +79,9 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
     """Makes trees with room for `num_simulations` that contain only their roots, visited once."""
     logits, value = mask_logits(roots.legal, selection.logits), roots.value
     size, num_actions = logits.shape
+    room = roots.room
     chex.assert_tree_shape_prefix((value, roots.states, selection.extra), (size,))
-    node = size, num_simulations + 1
+    node = size, room + num_simulations
     edge = *node, num_actions
 
     def with_root(root):
@@ -84,7 +89,7 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         return leaf.at[:, ROOT].set(root)
 
     make: Any = mctx.Tree
-    return make(
+    tree = make(
         node_visits=with_root(jnp.ones(size, jnp.int32)),
         raw_values=with_root(value),
         node_values=with_root(value),
@@ -98,22 +103,47 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         children_values=jnp.zeros(edge, value.dtype),
         embeddings=jax.tree.map(with_root, roots.states),
         root_invalid_actions=~roots.legal,
-        extra_data=selection.extra,
+        extra_data=None,
     )
+    if roots.tree is not None:
+        invalid = tree.root_invalid_actions
+        old = roots.tree.replace(root_invalid_actions=invalid, extra_data=None)
+        keep = old.node_visits[:, ROOT] > 0
+        grown = jax.tree.map(lambda new, kept: new.at[:, : kept.shape[1]].set(kept), tree, old)
+        grown = grown.replace(
+            children_prior_logits=grown.children_prior_logits.at[:, ROOT].set(logits)
+        )
+        tree = where(keep, grown, tree)
+    return tree.replace(extra_data=selection.extra)
+
+
+class Edge(NamedTuple):
+    """An action in one node of each tree."""
+
+    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
+    node: jax.Array  # int32 [B]
+    action: jax.Array  # int32 [B], chosen there.
 
 
 def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
-    """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
-    edge = _select(selection, tree)
+    """Adds simulation number `i []` to every tree; a new node gets the number `room + i`."""
+    edge = select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     expansion = expand_in_tree(roots, selection, i, edge.action, states)
     # The node after each edge may be a finished game that an earlier simulation reached.
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
-    child = jnp.where(child == UNVISITED, i + 1, child)
-    at_child = batch, child
-    tree = tree.replace(
+    child = jnp.where(child == UNVISITED, roots.room + i, child)
+    tree = add_leaf(tree, edge, child, expansion)
+    return backup(tree, child, expansion.value, edge.depth + 1)
+
+
+def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> Tree:
+    """Writes the nodes `child [B]` after the edges, and counts a visit there."""
+    batch = jnp.arange(child.shape[0])
+    at_edge, at_child = (batch, edge.node, edge.action), (batch, child)
+    return tree.replace(
         children_index=tree.children_index.at[at_edge].set(child),
         children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
         children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
@@ -127,18 +157,9 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
             lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
         ),
     )
-    return _backup(tree, child, expansion.value, edge.depth + 1)
 
 
-class _Edge(NamedTuple):
-    """An action in one node of each tree."""
-
-    depth: jax.Array  # int32 [], moves from the roots to the deepest of the nodes.
-    node: jax.Array  # int32 [B]
-    action: jax.Array  # int32 [B], chosen there.
-
-
-def _select(selection: Selection, tree: Tree) -> _Edge:
+def select(selection: Selection, tree: Tree) -> Edge:
     """Chooses actions from every root down to an unvisited action or a finished game."""
     size = tree.node_values.shape[0]
     batch = jnp.arange(size)
@@ -154,13 +175,13 @@ def _select(selection: Selection, tree: Tree) -> _Edge:
         child, continues = step(edge)
         node = jnp.where(continues, child, edge.node)
         action = jax.vmap(selection.below)(tree, node)
-        return _Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
+        return Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
 
-    first = _Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
+    first = Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
     return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
 
 
-def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
+def backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
     """Adds the leaves' values `[B]` to all nodes above them; leaves are at most `depth` deep."""
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)

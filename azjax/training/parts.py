@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -43,6 +43,15 @@ class SelfPlayConfig:
     archive_share: Fraction = 0.5
     """Of the games with random openings, the fraction that start from the position buffer
     instead."""
+    reuse: Count = 0
+    """Nodes of the search tree that each move keeps for the next one; see `search.reroot`. 0: every
+    search starts from an empty tree."""
+    full_share: Annotated[Fraction, Range(0, 1, excludes="low")] = 1.0
+    """Share of the moves with a full search, the only ones in the replay buffer; all games make the
+    others with `fast_simulations` and without noise (playout cap randomization, Wu 2019).
+    KataGo: 0.25; AlphaZero: 1."""
+    fast_simulations: Simulations = 8
+    """Simulations of the other moves."""
     temperature: NonNegative = 1.0
     """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
@@ -113,6 +122,11 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
+        )
+    if parts.selfplay.full_share < 1 and not dataclasses.is_dataclass(parts.search):
+        raise ValueError(
+            f"selfplay.full_share is {parts.selfplay.full_share}, but the search is no dataclass, "
+            "whose num_simulations could be replaced: use 1, or a dataclass"
         )
     if parts.selfplay.archive:
         jax.eval_shape(hashing.contents, state_shapes(parts.game))

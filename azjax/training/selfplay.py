@@ -1,5 +1,6 @@
 """Self-play on the device: a batch of games searches, moves and restarts in one scan."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -11,9 +12,9 @@ import jax.numpy as jnp
 from azjax.games import hashing
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
-from azjax.search import make_search
+from azjax.search import Tree, make_search, reroot
 from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.targets import Transition
+from azjax.training.targets import Sample, Transition
 
 
 class Games(NamedTuple):
@@ -60,33 +61,62 @@ def self_play(
         keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         games = start(first_keys)
     params = parts.network.fold(variables)
-    search = make_search(parts.search, game, parts.evaluate)
     purposes = 2 if archive is None else 3
+    some_are_fast = full_moves(config) < config.unroll_length
 
-    def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
-        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
+    def find(algorithm: Any, keys: jax.Array, games: Games, tree: Tree | None) -> _Found:
+        search = make_search(algorithm, game, parts.evaluate)
         is_early = games.ply < config.temperature_plies
         temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
-        result = search(params, keys[:, 0], games.states, temperature, add_noise=True)
-        step = jax.vmap(functools.partial(play, game))(games.states, result.action)
+        noise = algorithm is parts.search
+        result = search(params, keys, games.states, temperature, add_noise=noise, tree=tree)
+        value, note = parts.targets.root_value(result), parts.targets.note(result)
+        kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
+        return _Found(result.action, result.action_weights, value, note, kept)
+
+    shorter: Any = parts.search
+    if some_are_fast:
+        shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
+    full, fast = functools.partial(find, parts.search), functools.partial(find, shorter)
+
+    def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array]):
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
+        (games, tree), (keys, is_full) = carry, inputs
+        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
+        if some_are_fast:
+            found = jax.lax.cond(is_full, full, fast, keys[:, 0], games, tree)
+        else:
+            found = full(keys[:, 0], games, tree)
+        step = jax.vmap(functools.partial(play, game))(games.states, found.action)
+        over = jax.vmap(game.is_over)(step.state)
         transition = Transition(
             planes=planes,
             legal=jax.vmap(game.legal_actions)(games.states),
-            action_weights=result.action_weights,
-            root_value=result.policy_value,
-            action=result.action,
+            action_weights=found.weights,
+            root_value=found.value,
+            action=found.action,
             reward=step.reward,
             discount=step.discount,
-            extra=parts.targets.note(result),
+            extra=found.note,
+            is_full=jnp.broadcast_to(is_full, over.shape) if some_are_fast else (),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
-        over, moved = jax.vmap(game.is_over)(step.state), Games(step.state, games.ply + 1)
-        return restart(start, keys[:, 1], over, moved), transition
+        moved = Games(step.state, games.ply + 1)
+        return (restart(start, keys[:, 1], over, moved), found.tree), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
-        split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
-        return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
+        length, games = config.unroll_length, group[1]
+        split = functools.partial(jax.random.split, num=(length, purposes + some_are_fast))
+        keys = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1)
+        is_full = jnp.arange(length) < full_moves(config)
+        if some_are_fast:
+            is_full = jax.random.permutation(keys[0, 0, -1], is_full)
+        tree = None
+        if config.reuse:  # At first, there is nothing to continue.
+            shapes = jax.eval_shape(lambda: full(keys[0, :, 0], games, None).tree)
+            tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, is_full))
+        return games, transitions
 
     size = group_size(config, len(keys))
     if size == len(keys):
@@ -96,6 +126,32 @@ def self_play(
     games, transitions = jax.lax.map(play_group, groups)
     games = jax.tree.map(jnp.concatenate, games)
     return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
+
+
+class _Found(NamedTuple):
+    """The results of a search that self-play uses; see `Transition`."""
+
+    action: jax.Array
+    weights: jax.Array
+    value: jax.Array
+    note: Any
+    tree: Tree | None  # What the next search continues.
+
+
+def full_moves(config: SelfPlayConfig) -> int:
+    """Returns the number of moves of a game in one iteration that have a full search."""
+    return max(1, round(config.full_share * config.unroll_length))
+
+
+def keep_full(config: SelfPlayConfig, transitions: Transition, samples: Sample) -> Sample:
+    """Returns the samples `[F, B, ...]` of moves with a full search, of those of all moves."""
+    if full_moves(config) == config.unroll_length:
+        return samples
+    rows = jnp.argsort(~transitions.is_full, axis=0)[: full_moves(config)]
+    return jax.tree.map(
+        lambda leaf: jnp.take_along_axis(leaf, jnp.expand_dims(rows, range(2, leaf.ndim)), axis=0),
+        samples,
+    )
 
 
 def start_games(

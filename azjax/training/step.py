@@ -109,7 +109,7 @@ def iteration(
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
-        parts.targets.make(transitions),
+        selfplay.keep_full(parts.selfplay, transitions, parts.targets.make(transitions)),
     )
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)

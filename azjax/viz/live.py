@@ -1,6 +1,7 @@
 """What a page needs to search on its own: a game, its networks, and the settings to start with."""
 
 import base64
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
@@ -66,12 +67,19 @@ def game_title(name: str) -> str:
     base, _, size = name.partition(":")
     known = {"tic_tac_toe": "tic-tac-toe", "mnk": "m,n,k"}
     words = known.get(base, base.replace("_", " ").title())
+    if base == "pgx":
+        return f"{size} of pgx"
     return " ".join([words, *([" × ".join(size.split("x"))] if size else [])])
 
 
 def is_live(game: Game) -> bool:
-    """Returns whether a page can search a game: whether it has the rules."""
-    return game.name.partition(":")[0] in GAMES and game.step is games.make(game.name).step
+    """Returns whether a page can search a game: whether it has the rules and the start."""
+    if game.name.partition(":")[0] not in GAMES:
+        return False
+    with contextlib.suppress(ValueError):  # A custom game may have the name of no size.
+        made = games.make(game.name)
+        return game.step is made.step and game.init is made.init and game.display is made.display
+    return False
 
 
 def search_settings(search: Algorithm) -> dict[str, Any]:

@@ -212,8 +212,8 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
             games[i].append(Move(state, int(players[i]), action, weights, value, reward))
         states, live = step.state, live & ~over
         if not live.any():
-            break
-    return games
+            return games
+    raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
 
 
 def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:

@@ -234,7 +234,7 @@ def test_a_folder_with_other_settings_is_refused(tmp_path):
 
     assert jax.tree.all(jax.tree.map(np.array_equal, explore(), explore(part_size=2)))
     others = [{"starts": ((),)}, {"seat": 1}, {"symmetric": True}, {"compare": True}]
-    said = "json has the settings of another exploration, ...: use another folder"
+    said = "json has the settings of another exploration, ...: delete ...or use another folder"
     assert_refused(*((lambda other=other: explore(**other), said) for other in others))
 
 

@@ -6,6 +6,8 @@
 import base64
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 import guard
@@ -28,11 +30,34 @@ def test_tic_tac_toe_has_the_same_rules():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
 
 
-def test_chess_has_the_picture_of_pgx():
+def test_chess_has_the_same_names_of_moves_for_both_players():
+    """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")
-    (image,) = game.display.draw(game.init(), size=90).element
-    content = base64.b64decode(image.get("href").partition("base64,")[2])
-    assert content.decode() == game.init().to_svg() and image.get("width") == "90"
+    first = game.init()
+    second = first.replace(current_player=1 - first.current_player)
+    assert [int(game.player(state)) for state in (first, second)] == [0, 1]
+    board = "5 r n b q k\n4 p p p p p\n3 . . . . .\n2 P P P P P\n1 R N B Q K\n  a b c d e"
+    assert game.display.render(first) == game.display.render(second) == board
+    names, seen = game.display.name_actions(first), game.display.name_actions(second)
+    legal = np.flatnonzero(game.legal_actions(first))
+    white = "a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"
+    black = "a4a3", "b5a3", "b5c3", "b4b3", "c4c3", "d4d3", "e4e3"
+    assert {names[a] for a in legal} == set(white)
+    assert {seen[a] for a in legal} == set(black)
+    for called, way in ((names, "a4a5"), (seen, "a2a1")):
+        promotions = [name for name in called if name.startswith(way)]
+        assert sorted(promotions) == [way, f"{way}b", f"{way}n", f"{way}r"]
+
+
+@pytest.mark.parametrize("name", ["go_3x3", "hex"])
+def test_states_of_the_host_have_pictures(name):
+    game = games.make(f"pgx:{name}")
+    state = jax.device_get(game.init())
+    drawn = game.display.draw(state, size=90).element
+    assert drawn.get("width") == "90"
+    if name == "hex":
+        content = base64.b64decode(drawn[0].get("href").partition("base64,")[2]).decode()
+        assert content == game.init().to_svg()
 
 
 def test_refusals(monkeypatch):

@@ -65,7 +65,7 @@ def test_the_same_seed_plays_the_same_game(program):
 def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     game = misere_pile.make()  # Taking 1, 2, 2 from five stones: the second player loses.
     monkeypatch.setattr(sys, "stdin", Keyboard([0, 1, 1], terminal=False))
-    hint = play.Machine(game, random_agent(game), jax.random.key(0))
+    hint = play.Machine(random_agent(game), jax.random.key(0))
     play.play_game(game, (None, None), hint)
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
 

@@ -16,6 +16,17 @@ from bad_players import highest, make_act, pair, small_batches
 CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
 
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "ends-0.npz"
+    ply_files.save(path, lost=np.arange(9))
+    for content in (b"", path.read_bytes()[:50]):
+        path.write_bytes(content)
+        with pytest.raises(
+            ValueError, match="ends-0.npz is missing or damaged .*delete the folder"
+        ):
+            ply_files.load(path)
+
+
 class Killed(BaseException):
     """The process is killed: no cleanup changes a file."""
 

@@ -35,8 +35,8 @@ def random_search():
     def make_search(algorithm, game, evaluate):
         assert (algorithm, evaluate) == ("algorithm", "evaluate")
 
-        def search(params, keys, states, temperature, add_noise):
-            assert params is PARAMS and add_noise
+        def search(params, keys, states, temperature, add_noise, tree):
+            assert params is PARAMS and add_noise and tree is None
             legal = jax.vmap(game.legal_actions)(states)
             share = legal / jnp.sum(legal, axis=1, keepdims=True)
             action = jax.vmap(functools.partial(random_action, game))(keys, states)

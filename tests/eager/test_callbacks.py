@@ -1,4 +1,4 @@
-"""The training loop and its callbacks: their order, loggers, and matches during training."""
+"""The training loop and its callbacks: their order, and matches during training."""
 
 import contextlib
 import functools

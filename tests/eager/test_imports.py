@@ -9,7 +9,8 @@ from source import ROOT, guide, trees
 ORDER = [
     *["_settings", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
-    *["games", "networks", "search", "players", "training", "runs", "proof", "exact", "viz"],
+    *["games", "networks", "search", "players", "training", "runs", "proof", "exact"],
+    *["comparison", "diagnosis", "viz"],
     *["callbacks", "program", "cli"],
 ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.cli import arena, export, parsing, play, players, seeds, train, verify
+from azjax.cli import arena, compare, export, parsing, play, players, train, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs import presets
@@ -39,7 +39,7 @@ def sections(cls, name=""):
 
 
 TOO_LARGE = {int: [2**40], float: [float("nan"), float("inf"), -float("inf"), 1e300]}
-PROGRAMS = [arena, play, verify, seeds, export, lecture, benchmark]
+PROGRAMS = [arena, play, verify, compare, export, lecture, benchmark]
 
 
 def test_every_number_has_bounds():
@@ -54,9 +54,11 @@ def test_every_number_has_bounds():
         for name, hint in typing.get_type_hints(program.Options).items():
             option = parsing.spell(name)
             for value in TOO_LARGE.get(hint, []):
-                words = [option, str(value)]
+                words = [f"{option}={value}"]
                 call = functools.partial(parsing.parse, program.Options, words, "program")
-                rows.append((call, re.compile(f"^{option} is {value}: use .*[0-9]")))
+                rows.append(
+                    (call, re.compile(f"^{re.escape(f'{option} is {value}')}: use .*[0-9]"))
+                )
     for hidden in ((8, 65_537), (8,) * 101):
         call = functools.partial(MLPConfig, hidden=hidden)
         rows.append((call, "use 1 to 100 widths, each 1 to 65536"))

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from azjax import cli, games, program
-from azjax.cli import arena, custom, explain, play, report, seeds, train, verify
+from azjax.cli import arena, compare, custom, explain, play, report, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
 from refusals import check_program
@@ -43,9 +43,9 @@ ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
 ]
-SEEDS = [
+COMPARE = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
-    ("--game hex:6", "hex:6 has too many positions to enumerate, so no seed can"),
+    ("--game hex:6 --smoke", "hex:6 has no exact errors", "in a smaller size, such as hex:4"),
 ]
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
@@ -58,7 +58,7 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(program, "_compile", None)
     (tmp_path / "dangling").symlink_to("nothing")
     before = files(tmp_path)
-    rows = {train: TRAIN, verify: VERIFY, arena: ARENA, seeds: SEEDS, play: PLAY}
+    rows = {train: TRAIN, verify: VERIFY, arena: ARENA, compare: COMPARE, play: PLAY}
     for each, refused in rows.items():
         check_program(each.main, refused, capfd)
     for each in (verify, report, explain):

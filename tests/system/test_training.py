@@ -1,4 +1,4 @@
-"""Whole trainings: learning, many at once, their memory, both engines, loggers, what stops them."""
+"""Whole trainings: learning, many at once, their memory, both engines, what stops them."""
 
 import functools
 import json

@@ -123,7 +123,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
   const inWords = `${WORDS[inRow - 1] ?? inRow} in a row`;
   return {
-    ...{ ...fields, rows, columns, maxPlies: rows * columns, lines, cell, at, winner, inWords },
+    ...{ ...fields, rows, columns, cell, at, winner },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
     step: ({ board, player }, i) => {
@@ -191,7 +191,7 @@ function hexGame(title, n, name) {
     return { board, winner, player: playerToMove(board), over: winner !== null, line: null, text: boardText(board) };
   };
   return {
-    ...{ name, title, at, isHexagonal: true, rows: n, columns: n, numActions: n * n, maxPlies: n * n },
+    ...{ name, title, at, isHexagonal: true, rows: n, columns: n, numActions: n * n },
     moveName: label,
     moveLabel: label,
     naming: "X connects top and bottom, O left and right. Cells are named by column and row: a1 is the upper left one.",

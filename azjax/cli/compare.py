@@ -1,0 +1,130 @@
+"""Compares settings by exact error: `azjax compare --vary search.algorithm=puct,gumbel`."""
+
+import dataclasses
+import itertools
+import math
+import pathlib
+import statistics
+from typing import Annotated, Literal
+
+import numpy as np
+
+from azjax import _processes as processes
+from azjax import comparison
+from azjax._settings import Fraction, Positive, Range
+from azjax.cli import console, custom
+from azjax.cli.parsing import Place, choose_kinds, fill
+from azjax.comparison import Curves, Effect
+from azjax.drawing import check_folder
+from azjax.games.base import Game
+from azjax.runs import presets
+from azjax.runs.config import Config, is_custom
+from azjax.viz.comparison import write_comparison
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Trains many seeds with each of several settings, and compares their exact errors."""
+
+    game: str = "tic_tac_toe"
+    """The game: tic_tac_toe, hex:3, othello:4, … or a custom one: FILE.py:FUNCTION. It must have
+    few enough positions to enumerate, or labelled positions."""
+    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] | None = None
+    """Settings to vary, as in `azjax train`. Default: the preset for the game."""
+    smoke: bool = False
+    """Use tiny settings, to see the whole program work in seconds."""
+    vary: tuple[str, ...] = ()
+    """Settings and their values, such as search.algorithm=puct,gumbel. Several are combined. All
+    are compared with the first combination."""
+    seeds: Annotated[int, Range(1, 65_536)] = 16
+    """Number of players per setting; their seeds are 0, 1, 2 and so on."""
+    iterations: Positive = 100
+    """Iterations of the first setting. The others make as many network evaluations."""
+    target: Fraction = 0.0
+    """Compare the evaluations after which the error is at most this; if fewer than half of the
+    seeds of a setting get there, compare the last errors."""
+    out: pathlib.Path = pathlib.Path("comparison.json")
+    """The results. The page next to it has the same name. A comparison that was interrupted
+    continues with the settings that the file lacks."""
+
+    def __post_init__(self):
+        if self.out.suffix != ".json":
+            raise ValueError(f"--out is {self.out}: name a file that ends in .json")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Varied:
+    config: Annotated[Config, Place.FLAT]
+
+
+def run(options: Options) -> int:
+    """Compares the settings; returns 0."""
+    check_folder(options.out)
+    processes.set_cpu_devices(processes.cores())
+    game = custom.find_game(options.game)
+    settings = _combine(options, game)
+    with console.progress() as bar:
+        task = bar.add_task("compiling", total=None)
+        curves = comparison.compare(
+            settings,
+            game,
+            options.out,
+            seeds=options.seeds,
+            iterations=options.iterations,
+            tell=lambda sentence: bar.update(task, description=sentence),
+        )
+    effects = comparison.effects(curves, options.target)
+    _show(options, curves, effects)
+    page = write_comparison(options.out.with_suffix(".html"), game.name, curves, effects)
+    print(f"results: {options.out}\npage: {page}")
+    return 0
+
+
+def _combine(options: Options, game: Game) -> dict[str, Config]:
+    """Returns the combinations of all values, by what distinguishes them."""
+    given = game if is_custom(options.game) else None
+    varied = []
+    for text in options.vary:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise ValueError(f"--vary {text} has no values: write SETTING=VALUE,VALUE")
+        varied.append([(name, value) for value in values.split(",")])
+    settings = {}
+    for chosen in itertools.product(*varied):
+        words = [word for name, value in chosen for word in (f"--{name}", value)]
+        base, _ = presets.choose(
+            options.game,
+            given,
+            preset=options.preset,
+            is_smoke=options.smoke,
+            change=lambda config, words=words: choose_kinds(config, words),
+        )
+        config = fill(_Varied(base), words, "azjax compare --vary").config
+        settings[" ".join(f"{name}={value}" for name, value in chosen) or "default"] = config
+    return settings
+
+
+def _show(options: Options, curves: list[Curves], effects: list[Effect]) -> None:
+    """Prints a row for each setting."""
+    rows = []
+    for one, effect in zip(curves, [None, *effects], strict=True):
+        cost = one.cost(options.target)
+        reached, middle = np.count_nonzero(np.isfinite(cost)), np.median(cost)
+        rows.append(
+            (
+                one.name,
+                f"{reached} of {len(cost)}",
+                f"{middle:,.0f}" if math.isfinite(middle) else "–",
+                f"{statistics.median(one.errors[-1]):.2%}",
+                f"{one.seconds[-1]:.1f}",
+                "" if effect is None else "{:.2f} [{:.2f}, {:.2f}]".format(*effect.ratio),
+                "" if effect is None else f"{effect.p_value:.3f}",
+            )
+        )
+    goal = f"error {options.target:.2%}"
+    ratio = f"ratio of {effects[0].measure if effects else 'error'} [95%]"
+    titles = ("setting", goal, "evaluations", "last error", "seconds", ratio, "p")
+    console.print_table(titles, rows)
+
+
+main = console.make_main(run, Options, "azjax compare", "run it again to continue")

@@ -1,0 +1,30 @@
+"""Examines a training run and says what keeps it from learning: `azjax doctor`."""
+
+import dataclasses
+
+from azjax import diagnosis
+from azjax.cli import console, custom
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Looks for what keeps a run from learning, in its newest checkpoint; takes a minute or two."""
+
+    run: custom.Option = custom.NOTHING
+
+
+def run(options: Options) -> int:
+    """Prints a line for each finding; returns 0 if all is well."""
+    typed = custom.choose_run(options.run)
+    run_dir, player = custom.open_run(typed)
+    with console.busy("examining…"):
+        findings = diagnosis.diagnose(run_dir, player.game, player.parts)
+    for finding in findings:
+        mark = "NO" if finding.advice else "ok"
+        print(f"{mark}  {finding.name}: {finding.sentence}")
+        if finding.advice:
+            print(f"    {finding.advice}")
+    return int(any(finding.advice for finding in findings))
+
+
+main = console.make_main(run, Options, "azjax doctor", "nothing was changed")

@@ -1,0 +1,154 @@
+"""Plays Go, Hex or Othello for a graphical program such as GoGui or Sabaki: `azjax gtp go_9x9`.
+
+The programs talk by the Go Text Protocol, version 2 (Farneback 2002), on stdin and stdout. Vertices
+of Go and Othello are those of the protocol: `A1` is the lower left, and the letter I is skipped. In
+Hex, `a1` is the upper left, as everywhere.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import azjax
+from azjax._settings import Range
+from azjax.cli import console, custom, players
+from azjax.cli.parsing import Place
+from azjax.cli.play import Machine
+from azjax.games.base import Game, State, name_actions
+
+_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+_COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Answers the commands of a graphical program (GTP), for games on a square board of stones."""
+
+    player: Annotated[str | None, Place.POSITIONAL] = None
+    """The player, such as go_5x5, hex:6, uct:1000 or puct:200@runs/NAME."""
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
+    """Seed of all randomness."""
+    typed: custom.Option = custom.NOTHING
+
+
+def run(options: Options) -> int:
+    """Answers until `quit` or the end of the input."""
+    if options.player is None:
+        raise ValueError("no player is named: write, for example, azjax gtp hex:6")
+    typed, game = players.choose_game([options.player], options.typed)
+    agent = players.make_agent(options.player, game, typed)
+    engine = Engine(game, Machine(agent, jax.random.key(options.seed)))
+    for line in sys.stdin:
+        if reply := engine.answer(line):
+            print(reply, flush=True)
+        if engine.is_over:
+            break
+    return 0
+
+
+class Engine:
+    """A game in progress and the player that answers `genmove`; the first player is black."""
+
+    def __init__(self, game: Game, machine: Machine):
+        """Raises a ValueError for a game without stones on a square board."""
+        rows, columns = game.board_shape
+        kind = game.name.removeprefix("pgx:").partition(":")[0]
+        if rows != columns or not kind.startswith(("go_", "othello", "hex")):
+            raise ValueError(f"{game.name} has no protocol: use Go, Hex or Othello")
+        self._game, self._machine, self._size = game, machine, rows
+        self._is_hex, self.is_over = kind.startswith("hex"), False
+        self._history: list[State] = [game.init()]
+        self._commands: dict[str, Callable[..., str]] = {
+            "protocol_version": lambda: "2",
+            "name": lambda: "azjax",
+            "version": lambda: azjax.__version__,
+            "list_commands": lambda: "\n".join(self._commands),
+            "known_command": lambda name: str(name in self._commands).lower(),
+            "boardsize": self._set_size,
+            "clear_board": self._clear,
+            "komi": lambda number: "",  # It belongs to the rules of the game.
+            "play": self._play,
+            "genmove": self._generate,
+            "undo": self._undo,
+            "showboard": lambda: f"\n{game.display.render(self._state)}",
+            "quit": self._quit,
+        }
+
+    @property
+    def _state(self) -> State:
+        return self._history[-1]
+
+    def answer(self, line: str) -> str:
+        """Returns the reply to a line, with the empty line after it; nothing for an empty line."""
+        words = line.partition("#")[0].split()
+        number = words.pop(0) if words and words[0].isdigit() else ""
+        if not words:
+            return ""
+        try:
+            if words[0] not in self._commands:
+                raise ValueError("unknown command")
+            return f"={number} {self._commands[words[0]](*words[1:])}\n"
+        except (ValueError, TypeError) as error:
+            text = "syntax error" if isinstance(error, TypeError) else str(error)
+            return f"?{number} {text}\n"
+
+    def _set_size(self, size: str) -> str:
+        if size != str(self._size):
+            raise ValueError("unacceptable size")
+        return self._clear()
+
+    def _clear(self) -> str:
+        self._history = [self._game.init()]
+        return ""
+
+    def _undo(self) -> str:
+        if len(self._history) == 1:
+            raise ValueError("cannot undo")
+        self._history.pop()
+        return ""
+
+    def _quit(self) -> str:
+        self.is_over = True
+        return ""
+
+    def _check_turn(self, color: str) -> None:
+        if color.lower() not in _COLORS:
+            raise ValueError("invalid color or coordinate")
+        if int(self._game.player(self._state)) != _COLORS[color.lower()]:
+            raise ValueError("illegal move: it is the other color's turn")
+
+    def _play(self, color: str, vertex: str) -> str:
+        self._check_turn(color)
+        legal = np.flatnonzero(self._game.legal_actions(self._state)).tolist()
+        named = {name.lower(): action for action, name in enumerate(self._vertices())}
+        if named.get(vertex.lower()) not in legal:
+            raise ValueError("illegal move")
+        self._advance(named[vertex.lower()])
+        return ""
+
+    def _generate(self, color: str) -> str:
+        if bool(self._game.is_over(self._state)):
+            return "resign" if self._is_hex else "PASS"
+        self._check_turn(color)
+        action = int(self._machine.decide(self._state).action)
+        vertex = self._vertices()[action]
+        self._advance(action)
+        return vertex
+
+    def _advance(self, action: int) -> None:
+        self._history.append(self._game.step(self._state, jnp.int32(action))[0])
+
+    def _vertices(self) -> list[str]:
+        """Returns the vertices of all actions in this position."""
+        if not self._is_hex:
+            cells = [divmod(cell, self._size) for cell in range(self._size**2)]
+            return [f"{_LETTERS[column]}{self._size - row}" for row, column in cells] + ["PASS"]
+        return name_actions(self._game, self._state)
+
+
+main = console.make_main(run, Options, "azjax gtp", "the game was not finished", players.HELP)

@@ -1,0 +1,271 @@
+"""The doctor: what keeps a training run from learning, from its newest checkpoint.
+
+Every check measures one cause that users of AlphaZero report again and again, and returns one
+sentence with what to do next. The thresholds are loose: runs that learn raise no alarm.
+"""
+
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import _files as files
+from azjax import runs, training
+from azjax.games.base import Game, State, play, random_action, where
+from azjax.games.check import check_game
+from azjax.players import arena, network_agent, random_agent, search_agent, statistics
+from azjax.runs import checkpoint
+from azjax.runs.config import Config, make_parts
+from azjax.runs.player import read_config
+from azjax.training import Parts, TrainState, metrics, selfplay
+from azjax.training.learner import learning_rate, policy_loss
+
+_GAMES = 200  # Of each match.
+_SAMPLES = 1024  # From the buffer.
+_MOST_ACTIONS = 128  # In games with more, only wins in one move are looked for.
+_FEWEST = 20  # Decided positions that are needed.
+
+
+class Finding(NamedTuple):
+    """The result of one check."""
+
+    name: str
+    sentence: str  # What was measured.
+    advice: str = ""  # The next step; empty if nothing is wrong.
+
+
+class _Case(NamedTuple):
+    """What is examined."""
+
+    config: Config
+    parts: Parts
+    state: TrainState
+    records: list[dict[str, Any]]
+    params: Any  # Of the averaged network, folded.
+    moves: Any  # The transitions of one more iteration, `[T, B, ...]`.
+    samples: Any  # `[N, ...]`, from the buffer.
+    key: jax.Array
+
+
+def diagnose(
+    run_dir: files.Path, game: Game | None = None, parts: Parts | None = None
+) -> list[Finding]:
+    """Examines the newest sound checkpoint of a run; see `checkpoint.restore`.
+
+    A custom game, or parts with a custom network, must be given. A CheckpointError is raised if
+    nothing was saved.
+    """
+    config = read_config(run_dir)
+    parts = make_parts(config, game) if parts is None else parts
+    mesh = training.make_mesh(jax.devices()[:1])
+    state, _ = checkpoint.restore(pathlib.Path(run_dir), parts, mesh)
+    if state is None:
+        raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: train it first")
+    records = metrics.read_records(pathlib.Path(run_dir, "metrics.jsonl"))
+    return examine(config, parts, state, records)
+
+
+def examine(
+    config: Config, parts: Parts, state: TrainState, records: list[dict[str, Any]]
+) -> list[Finding]:
+    """Examines a state of training; `records` are those of `metrics.jsonl`."""
+    try:
+        check_game(parts.game)
+    except AssertionError as error:  # Nothing else means anything then.
+        advice = "fix the rules: `azjax.check_game` names the position"
+        return [Finding("contract of the game", str(error), advice)]
+    play = jax.jit(functools.partial(selfplay.self_play, parts))
+    games = jax.random.split(jax.random.fold_in(state.key, 2**31 - 2), parts.selfplay.games)
+    _, moves = play(state.learner.average, games, state.games, state.archive)
+    shape = -(-_SAMPLES // parts.replay.batch_size), parts.replay.shards
+    keys = jax.random.split(jax.random.fold_in(state.key, 2**31 - 1), shape)
+    drawn = jax.jit(jax.vmap(parts.replay.sample, (None, 0)))(state.replay, keys)
+    samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3)[:_SAMPLES], drawn)
+    params = parts.network.fold(state.learner.average)
+    case = _Case(config, parts, state, records, params, moves, samples, keys[0, 0])
+    passed = Finding("contract of the game", "random games satisfy the conventions")
+    return [passed, *(finding for check in _CHECKS for finding in check(case))]
+
+
+def _strength(case: _Case) -> list[Finding]:
+    """The search must not be weaker than the network, and the network must beat random play."""
+    game, evaluate = case.parts.game, case.parts.evaluate
+    network = network_agent(game, evaluate, case.params)
+    search = search_agent(game, case.parts.search, evaluate, case.params)
+    openings = jax.vmap(functools.partial(_random_position, game, 2))(jax.random.split(case.key, 8))
+    found = []
+    for first, second, name in (
+        (network, random_agent(game), "network against random play"),
+        (search, network, "search against the network"),
+    ):
+        match = arena.play_match(game, first, second, _GAMES, case.key, openings)
+        counts = np.add(match.moving_first[:3], match.moving_second[:3])
+        score = statistics.mean_score(*counts.tolist())
+        sentence = f"scores {score.estimate:.2f} [{score.low:.2f}, {score.high:.2f}]"
+        weak = score.low <= 0.5 if first is network else score.high < 0.5
+        advice = "look at the findings below: the targets, or the learning rate, are wrong"
+        found.append(Finding(name, sentence, advice if weak else ""))
+    return found
+
+
+def _signs(case: _Case) -> list[Finding]:
+    """Compares the signs of values with those of positions that two plies decide."""
+    game = case.parts.game
+    keys = jax.random.split(case.key, 2 * _SAMPLES)
+    states = jax.jit(jax.vmap(functools.partial(_random_position, game, game.max_plies)))(keys)
+    truth = np.asarray(jax.jit(jax.vmap(functools.partial(decided, game)))(states))
+    rows = np.flatnonzero(truth)[:_SAMPLES]
+    if len(rows) < _FEWEST:
+        return [Finding("signs of values", f"only {len(rows)} positions are decided in two plies")]
+    states = jax.tree.map(lambda leaf: leaf[rows], states)
+    _, values, *_ = jax.jit(case.parts.evaluate)(case.params, case.key, states)
+    share = float(np.mean(np.sign(values) == truth[rows]))
+    sentence = f"right in {share:.0%} of {len(rows)} positions that two plies decide"
+    advice = "check the sign of `reward` and `player` in the game, and of a custom value target"
+    return [Finding("signs of values", sentence, advice if share < 0.6 else "")]
+
+
+def decided(game: Game, state: State) -> jax.Array:
+    """Returns 1 if a move wins at once, -1 if the opponent then always can, and 0 if neither."""
+    actions = jnp.arange(game.num_actions)
+
+    def wins(state):
+        step = jax.vmap(functools.partial(play, game, state))(actions)
+        return jnp.any(game.legal_actions(state) & (step.discount == 0) & (step.reward > 0)), step
+
+    win, step = wins(state)
+    if game.num_actions > _MOST_ACTIONS:
+        return win.astype(jnp.int32)
+    loses = (step.discount == -1) & jax.vmap(lambda after: wins(after)[0])(step.state)
+    legal = game.legal_actions(state)
+    lost = jnp.any(legal) & jnp.all(~legal | loses | ((step.discount == 0) & (step.reward < 0)))
+    return win.astype(jnp.int32) - (~win & lost)
+
+
+def _random_position(game: Game, most: int, key: jax.Array) -> State:
+    """Returns an unfinished position after up to `most` random moves."""
+    key_length, key_moves = jax.random.split(key)
+    length = jax.random.randint(key_length, (), 0, most + 1)
+
+    def move(state, inputs):
+        ply, key = inputs
+        after = game.step(state, random_action(game, key, state))[0]
+        return where((ply < length) & ~game.is_over(after), after, state), None
+
+    keys = jax.random.split(key_moves, most)
+    return jax.lax.scan(move, game.init(), (jnp.arange(most), keys))[0]
+
+
+def _policies(case: _Case) -> list[Finding]:
+    """Compares the network's policy with that of the search, in the buffer."""
+    outputs = case.parts.network.apply(case.params, case.samples.planes)
+    loss = policy_loss(outputs[0], case.samples.policy, case.samples.legal)
+    entropy = jnp.sum(jax.scipy.special.entr(case.samples.policy), axis=-1)
+    uniform = jnp.log(jnp.sum(case.samples.legal, axis=-1)) - entropy
+    kl, start = float(jnp.mean(loss - entropy)), float(jnp.mean(uniform))
+    sentence = f"KL {kl:.2f} from the network to the search; {start:.2f} from a uniform policy"
+    advice = "the network does not learn the policy: check the learning rate and legal actions"
+    return [Finding("policy", sentence, advice if kl > 0.9 * start else "")]
+
+
+def _ages(case: _Case) -> list[Finding]:
+    config = case.config
+    new = config.selfplay.games * selfplay.full_moves(config.selfplay)
+    age = config.replay.capacity / new
+    uses = config.learner.batch_size * config.learner.steps / new
+    sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in each"
+    old, often = age > 200, uses * min(age, case.state.iteration) > 2000
+    advice = "lower replay.capacity" if old else "lower learner.steps, or play more games"
+    return [Finding("age of samples", sentence, advice if old or often else "")]
+
+
+def _repeats(case: _Case) -> list[Finding]:
+    rows = np.asarray(case.samples.planes).reshape(len(case.samples.value), -1)
+    share = len(np.unique(rows, axis=0)) / len(rows)
+    sentence = f"{share:.0%} of {len(rows)} samples are different"
+    advice = "games repeat: add selfplay.opening_share, noise or temperature, or more games"
+    return [Finding("repetition", sentence, advice if share < 0.05 else "")]
+
+
+def _openings(case: _Case) -> list[Finding]:
+    config, search = case.config.selfplay, case.parts.search
+    keys = jax.random.split(case.key, 256)
+    starts = selfplay.start_games(config, case.parts.game, keys, case.state.archive)
+    rows = np.concatenate(
+        [np.asarray(leaf).reshape(len(keys), -1).astype(float) for leaf in jax.tree.leaves(starts)],
+        axis=1,
+    )
+    count = len(np.unique(rows, axis=0))
+    varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
+    sentence = f"{count} different starts among 256"
+    advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
+    return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
+
+
+def _ends(case: _Case) -> list[Finding]:
+    ended = int(jnp.sum(case.moves.discount == 0))
+    moves = case.moves.discount.size
+    sentence = f"{ended} games ended in {moves:,} moves of self-play"
+    advice = "no game reaches its end: raise selfplay.unroll_length, or turn selfplay.carry_over on"
+    played = int(case.state.iteration) * case.config.selfplay.unroll_length
+    is_early = case.config.selfplay.carry_over and played < case.parts.game.max_plies
+    return [Finding("ends of games", sentence, advice if ended == 0 and not is_early else "")]
+
+
+def _rate(case: _Case) -> list[Finding]:
+    config, step = case.config.learner, int(case.state.learner.step)
+    rate = float(jnp.asarray(learning_rate(config)(step)))
+    sentence = f"{rate:.2g} at step {step:,}, after a peak of {config.learning_rate:.2g}"
+    advice = "the schedule has ended: raise learner.decay_steps or learner.final_learning_rate"
+    return [
+        Finding("learning rate", sentence, advice if rate < config.learning_rate / 1000 else "")
+    ]
+
+
+def _gradients(case: _Case) -> list[Finding]:
+    norms = [r["grad_norm"] for r in case.records[-10:] if r.get("grad_norm") is not None]
+    if not norms:
+        return []
+    norm, clip = float(np.median(norms)), case.config.learner.clip_norm
+    sentence = f"median norm {norm:.2g} in the last {len(norms)} iterations"
+    if norm == 0:
+        return [Finding("gradients", sentence, "nothing is learned: check a custom loss")]
+    wild = clip and norm > 100 * clip
+    advice = "nearly every step is clipped: lower learner.learning_rate"
+    return [Finding("gradients", sentence, advice if wild else "")]
+
+
+def _units(case: _Case) -> list[Finding]:
+    """A unit whose weights have no gradient, in any sample, is dead."""
+    variables = case.state.learner.variables
+
+    def loss(params):
+        outputs, _ = case.parts.network.train(
+            {**variables, "params": params}, case.samples.planes, None
+        )
+        policy = policy_loss(outputs[0], case.samples.policy, case.samples.legal)
+        return jnp.mean(policy) + jnp.mean(jnp.square(outputs[1] - case.samples.value))
+
+    grads = jax.tree.leaves(jax.jit(jax.grad(loss))(variables["params"]))
+    layers = [leaf.reshape(-1, leaf.shape[-1]) for leaf in grads if leaf.ndim > 1]
+    dead = max(float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers)
+    sentence = f"{dead:.0%} of the units of one layer have no gradient"
+    advice = "units are dead: lower learner.learning_rate and start again"
+    return [Finding("dead units", sentence, advice if dead > 0.5 else "")]
+
+
+_CHECKS = [
+    _strength,
+    _signs,
+    _policies,
+    _ages,
+    _repeats,
+    _openings,
+    _ends,
+    _rate,
+    _gradients,
+    _units,
+]

@@ -1,0 +1,59 @@
+"""Chomp of any size: a move eats a square of chocolate and all squares below and right of it.
+
+The upper left square is poisoned: who eats it loses. The first player wins on every board of two
+or more squares, by an argument that names no move (Gale 1974). Action `i` eats square `i`.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Game, Symmetries, one_per_size
+from azjax.games.square import State, cell_names, make_display, make_game, start
+
+_LARGEST = 16
+
+
+@one_per_size
+def make(rows: int = 4, columns: int = 5) -> Game:
+    """Returns the game of the given size; repeated calls return the same object."""
+    if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST and rows * columns > 1):
+        raise ValueError(
+            f"chomp has no board of {rows} by {columns}: use 1 to {_LARGEST} rows and columns, and "
+            "two squares or more"
+        )
+    shape, squares = (rows, columns), np.arange(rows * columns)
+    row, column = np.divmod(squares, columns)
+    eaten = (row >= row[:, None]) & (column >= column[:, None])  # By each action.
+    names = cell_names(rows, columns)
+
+    def legal_actions(state: State) -> jax.Array:
+        return state.board == 1
+
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+        board = jnp.where(jnp.asarray(eaten)[action], jnp.int8(0), state.board)
+        over = board[0] == 0
+        return State(board, 1 - state.player, over), jnp.where(over, jnp.float32(-1), 0.0)
+
+    def observe(state: State, encoding: str) -> jax.Array:
+        del encoding  # Both players see the same.
+        return (state.board == 1).reshape(rows, columns, 1)
+
+    copies = np.stack([squares, squares.reshape(shape).T.ravel()]).astype(np.int32)
+    return make_game(
+        shape,
+        len(squares),
+        legal_actions,
+        move,
+        name="chomp" if shape == (4, 5) else f"chomp:{rows}x{columns}",
+        max_plies=len(squares),
+        encodings=("relative",),
+        init=lambda: start(np.ones(len(squares))),
+        observe=observe,
+        symmetries=Symmetries(copies, copies) if rows == columns else None,
+        # The edge of what is left is a path from corner to corner.
+        most_positions=math.comb(rows + columns, rows) * len(squares),
+        display=make_display(shape, lambda state: names, lambda state, is_made: squares),
+    )

@@ -1,0 +1,96 @@
+"""Nim: a move takes any number of stones from one heap, and who takes the last stone wins.
+
+The first player wins unless the binary digits of the heaps add up to 0 without carry, which is the
+XOR of their sizes (Bouton 1901). Action `before + k - 1` takes `k` stones from a heap; `before`
+stones belong to the heaps left of it at the start.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Display, Game, guard_step
+
+_DEFAULT = (3, 4, 5)
+_MOST = 127  # Stones; a heap is an int8.
+_SOLVABLE = 2**20  # Positions of larger games take gigabytes, since each has many actions.
+
+
+class State(NamedTuple):
+    """A position.
+
+    Attributes:
+      heaps: `int8 [heaps]`, the stones left in each heap.
+      player: `int8 []`, who is to move.
+    """
+
+    heaps: jax.Array
+    player: jax.Array
+
+
+def make(*sizes: int) -> Game:
+    """Returns the game with heaps of these sizes; repeated calls return the same object."""
+    return _make(sizes or _DEFAULT)
+
+
+@functools.cache
+def _make(sizes: tuple[int, ...]) -> Game:
+    if min(sizes) < 1 or sum(sizes) > _MOST:
+        given = "x".join(map(str, sizes))
+        raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")
+    heap = np.repeat(np.arange(len(sizes)), sizes)
+    taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
+    digits, count = max(sizes).bit_length(), _count_positions(sizes)
+
+    def legal_actions(state: State) -> jax.Array:
+        return jnp.asarray(taken) <= state.heaps[heap]
+
+    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+        heaps = state.heaps.at[jnp.asarray(heap)[action]].add(-jnp.asarray(taken, jnp.int8)[action])
+        return State(heaps, 1 - state.player), jnp.float32(~jnp.any(heaps))
+
+    def observe(state: State, encoding: str) -> jax.Array:
+        """Encodes heaps as cells of one row, with a plane for each stone or `binary` digit."""
+        if encoding == "binary":
+            return (state.heaps[:, None] >> np.arange(digits, dtype=np.int8) & 1 == 1)[None]
+        return (jnp.arange(max(sizes)) < state.heaps[:, None])[None]
+
+    return Game(
+        name="nim" if sizes == _DEFAULT else "nim:" + "x".join(map(str, sizes)),
+        num_actions=sum(sizes),
+        max_plies=sum(sizes),
+        encodings=("relative", "binary"),
+        init=lambda: State(jnp.array(sizes, jnp.int8), jnp.int8(0)),
+        step=guard_step(sum(sizes), legal_actions, move),
+        legal_actions=legal_actions,
+        is_over=lambda state: ~jnp.any(state.heaps),
+        player=lambda state: state.player,
+        observe=observe,
+        most_positions=count if count <= _SOLVABLE else None,
+        display=Display(_render, name_actions=lambda state: _names(heap, taken)),
+    )
+
+
+def _count_positions(sizes: tuple[int, ...]) -> int:
+    """Counts positions once for each ply: from the heaps touched to the stones taken."""
+    positions = math.prod(size + 1 for size in sizes)
+    taken = sum(positions * size // 2 for size in sizes)
+    touched = sum(positions * size // (size + 1) for size in sizes)
+    return taken - touched + positions
+
+
+def _render(state: State) -> str:
+    rows = enumerate(np.asarray(state.heaps).tolist())
+    return "\n".join(f"{_letter(row)} {'|' * left or '-'}" for row, left in rows)
+
+
+def _names(heap: np.ndarray, taken: np.ndarray) -> list[str]:
+    return [f"{_letter(row)}{count}" for row, count in zip(heap, taken, strict=True)]
+
+
+def _letter(row: int) -> str:
+    return chr(ord("a") + row)

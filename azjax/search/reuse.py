@@ -1,0 +1,71 @@
+"""Reuse of a search tree: the subtree below the move made is where the next search continues.
+
+The next search equals one that never stopped, with three exceptions. The prior of its root is made
+again, with new noise. At a root with noise, and always in Gumbel AlphaZero, old visits count for
+values but not for exploration, which they would suppress. And a subtree larger than the room for it
+loses its youngest nodes, whose values stay in those above.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from azjax.search.algorithm import NO_PARENT, ROOT, UNVISITED, Tree
+
+
+def reroot(tree: Tree, action: jax.Array, room: int) -> Tree:
+    """Returns the subtrees below one action of each root, for `search(..., tree=...)`.
+
+    Args:
+      tree: the trees of a search, `[B, N]` nodes.
+      action: `int32 [B]`, the move made at each root.
+      room: `M`, how many nodes to keep at most.
+
+    Returns:
+      Trees of `M` nodes. A tree is empty, with 0 visits of its root, where the action has no visit
+      or ends the game. The next search ignores empty trees.
+    """
+    batch = jnp.arange(tree.node_visits.shape[0])
+    child = tree.children_index[batch, ROOT, action]
+    goes_on = jnp.any(~tree.root_invalid_actions, axis=-1) & (child != UNVISITED)
+    goes_on &= tree.children_discounts[batch, ROOT, action] != 0
+    return jax.vmap(_subtree, (0, 0, 0, None))(tree, child, goes_on, room)
+
+
+def _subtree(tree: Tree, top: jax.Array, goes_on: jax.Array, room: int) -> Tree:
+    """Returns what is below node `top []` of one tree, which moves to `ROOT`."""
+    num_nodes = tree.parents.shape[0]
+    node = jnp.arange(num_nodes, dtype=jnp.int32)
+    # In the end: `top` above the nodes of its subtree, and the root above all others.
+    above = jnp.where((tree.parents == NO_PARENT) | (node == top), node, tree.parents)
+    for _ in range(max(num_nodes - 1, 1).bit_length()):
+        above = above[above]
+    belongs = goes_on & (above == top) & (tree.node_visits > 0)
+    number = jnp.cumsum(belongs, dtype=jnp.int32) - 1  # A parent has a lower number than its child.
+    belongs &= number < room
+    to = jnp.where(belongs, number, room)  # Writes out of bounds are dropped.
+
+    def move(leaf, empty=0):
+        moved = jnp.full((room, *leaf.shape[1:]), empty, leaf.dtype)
+        return moved.at[to].set(leaf, mode="drop")
+
+    def renumber(index, none):
+        known = (index >= 0) & belongs[index]
+        return jnp.where(known, number[index], none)
+
+    return tree.replace(
+        node_visits=move(tree.node_visits),
+        raw_values=move(tree.raw_values),
+        node_values=move(tree.node_values),
+        parents=move(
+            jnp.where(node == top, NO_PARENT, renumber(tree.parents, NO_PARENT)), NO_PARENT
+        ),
+        action_from_parent=move(jnp.where(node == top, -1, tree.action_from_parent), -1),
+        children_index=move(renumber(tree.children_index, UNVISITED), UNVISITED),
+        children_prior_logits=move(tree.children_prior_logits),
+        children_visits=move(tree.children_visits),
+        children_rewards=move(tree.children_rewards),
+        children_discounts=move(tree.children_discounts),
+        children_values=move(tree.children_values),
+        embeddings=jax.tree.map(move, tree.embeddings),
+        extra_data=None,
+    )
