@@ -176,9 +176,10 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
 @functools.cache
 def field_docs(cls: type) -> dict[str, str]:
     """Returns the docstrings below the fields of a class, each on one line, from its source."""
+    base = cls.__base__
+    docs = dict(field_docs(base)) if base and dataclasses.is_dataclass(base) else {}
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(definition, ast.ClassDef)
-    docs = {}
     for statement, after in zip(definition.body, definition.body[1:], strict=False):
         match statement, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):

@@ -26,16 +26,10 @@ from azjax._settings import Count, Range
 from azjax.cli import console, custom
 from azjax.games.base import Game, State, choose, play, random_action, where
 from azjax.networks import Network
-from azjax.networks.base import Variables
-from azjax.networks.equivariant import Group
-from azjax.networks.quantized import (
-    LARGEST,
-    TRUNK,
-    VALUES,
-    expand,
-    make_quantized,
-    symmetry_group,
-)
+from azjax.networks.base import HEADS, Layer, Variables
+from azjax.networks.equivariant import Group, expand, symmetry_group
+from azjax.networks.mlp import list_layers
+from azjax.networks.quantized import LARGEST, VALUES, make_quantized
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, pretrained
 from azjax.runs.config import make_parts
@@ -46,7 +40,7 @@ _POSITIONS = 16_384  # Positions in which the range of each unit is measured.
 _SEED = 7
 _END = 3.8  # The table of values covers tanh from -_END to _END.
 
-Layer = dict[str, Any]  # Arrays by name.
+Weights = dict[str, Any]  # Arrays by name.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,10 +110,11 @@ def quantize(game: Game, network: Network, variables: Variables, states: State) 
     layers = {name: jax.tree.map(np.asarray, layer) for name, layer in plain.layers.items()}
     rounding = _Rounding(group, layers, {})
     x, units = np.asarray(planes).reshape(len(planes), -1), np.ones(planes[0].size)
-    for name in (f"{TRUNK}{i}" for i in range(plain.blocks)):
-        x, units = rounding.hidden(name, x, units)
-    rounding.policy(*rounding.hidden("policy_hidden", x, units))
-    rounding.value(rounding.hidden("value_hidden", x, units)[1])
+    for layer in list_layers(plain.blocks):
+        x, units = rounding.hidden(layer, x, units)
+    policy_hidden, value_hidden, *_ = HEADS
+    rounding.policy(*rounding.hidden(policy_hidden, x, units))
+    rounding.value(rounding.hidden(value_hidden, x, units)[1])
     integers = {"params": rounding.params}
     made = make_quantized(game, integers, network.encoding, network.symmetric)
     return Quantized(made, integers)
@@ -129,35 +124,40 @@ class _Rounding(NamedTuple):
     """Rounds layer by layer; `params` collects the results."""
 
     group: Group
-    layers: dict[str, Layer]
-    params: dict[str, Layer]
+    layers: dict[str, Weights]
+    params: dict[str, Weights]
 
-    def hidden(self, name: str, x: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def hidden(
+        self, layer: Layer, x: np.ndarray, units: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Rounds a hidden layer.
 
         Args:
-          name: the layer.
+          layer: the layer.
           x: its inputs `[N, I]`, integers.
           units: `[I]`, the real number that the integer 1 represents in each input.
 
         Returns:
           Its outputs `[N, O]`, integers, and the real number that 1 represents in each, `[O]`.
         """
-        copies = len(self.group.copies)
+        (name, role), copies = layer, len(self.group.copies)
         kernel, bias = (self.layers[name][part].astype(np.float64) for part in ("kernel", "bias"))
         first = kernel.shape[1] // copies  # The other copies follow from the first.
         weights = kernel[:, :first] * units[:, None]
         scale = np.maximum(np.abs(weights).max(axis=0), 1e-12) / LARGEST
-        layer = {
+        rounded = {
             "kernel": np.rint(weights / scale).astype(np.int8),
             "bias": np.rint(bias[:first] / scale).astype(np.int32),
             "shift": np.zeros(first, np.uint8),
         }
-        dense = {part: np.asarray(each) for part, each in expand(self.group, name, layer).items()}
+        dense = {part: np.asarray(each) for part, each in expand(self.group, role, rounded).items()}
         totals = x.astype(np.float32) @ dense["kernel"].astype(np.float32) + dense["bias"]
         shift = _choose_shifts(np.maximum(totals, 0).reshape(-1, copies, first))
-        layer["shift"], layer["bias"] = shift.astype(np.uint8), layer["bias"] + 2 ** (shift - 1)
-        self.params[name] = layer
+        rounded["shift"], rounded["bias"] = (
+            shift.astype(np.uint8),
+            rounded["bias"] + 2 ** (shift - 1),
+        )
+        self.params[name] = rounded
         shifts = np.tile(shift, copies)
         totals = np.floor((totals + 2.0 ** (shifts - 1)) * 2.0**-shifts)
         return np.clip(totals, 0, LARGEST), np.tile(scale * 2.0**shift, copies)
@@ -170,7 +170,7 @@ class _Rounding(NamedTuple):
         bias = np.rint(layer["bias"] / scale)[group.actions.min(axis=0)]  # One for all copies.
         kernel = np.rint(weights / scale).astype(np.int8)
         rounded: dict[str, Any] = {"kernel": kernel, "bias": bias.astype(np.int32), "shift": 0}
-        dense = np.asarray(expand(group, "policy", rounded)["kernel"]).astype(np.int64)
+        dense = np.asarray(expand(group, "logits", rounded)["kernel"]).astype(np.int64)
         most = int((np.abs(dense).sum(axis=0) * LARGEST + np.abs(bias)).max())
         ranks = (group.actions.shape[1] - 1).bit_length()
         rounded["shift"] = np.uint8(max(most.bit_length() + ranks + 1 - 24, 0))

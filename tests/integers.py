@@ -10,7 +10,8 @@ import guard
 from azjax import games
 from azjax.games.base import Game, State, random_action
 from azjax.networks import MLPConfig, Network, make_network
-from azjax.networks.quantized import VALUES, symmetry_group
+from azjax.networks.equivariant import symmetry_group
+from azjax.networks.quantized import VALUES
 from experiments.quantize import Quantized, quantize
 
 

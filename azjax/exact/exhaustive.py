@@ -18,7 +18,7 @@ import numpy as np
 from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
 from azjax.games.base import Game
-from azjax.networks.quantized import symmetries_of
+from azjax.games.symmetries import symmetries_of
 
 _PART = 2**16  # Positions of one file.
 

@@ -22,7 +22,7 @@ from azjax._files import replacing
 from azjax.exact.moves import Line, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
-from azjax.networks.quantized import symmetries_of
+from azjax.games.symmetries import symmetries_of
 from azjax.players import Decision
 
 TABLE_SUFFIX = ".overrides.npz"

@@ -4,14 +4,15 @@ Training updates a network's variables. Once per iteration, `Network.fold` conve
 arrays that inference needs.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import did_you_mean
+from azjax._settings import Range, did_you_mean
 from azjax.games.base import Game, describe
 
 Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
@@ -20,6 +21,47 @@ Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
 WIDEST, DEEPEST = 65_536, 100  # Limits of settings; each layer takes time to trace.
 _AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedConfig:
+    """The settings that all kinds of networks have."""
+
+    kind: str = ""
+    encoding: str = "relative"
+    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
+    the opponent's. AlphaZero: relative, with history."""
+    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
+    """Width of the hidden layer in each head; with convolutions, only in the value head.
+    AlphaZero: 256."""
+    evaluation_dtype: DType = "float32"
+    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
+    supports it; `auto`: bfloat16 on such hardware."""
+    learning_dtype: DType = "float32"
+    """Arithmetic of the layers in training; parameters and losses are float32."""
+    symmetric: bool = False
+    """Share the weights of dense layers among the game's symmetries: symmetric copies of a position
+    get symmetric outputs. Needs 1/2 to 1/4 of the multiplications."""
+
+
+class Layer(NamedTuple):
+    """A dense layer: its name among the parameters, and what it computes.
+
+    The role is `planes` for the layer that reads the planes, `hidden` for others before the heads,
+    `block` and `shortcut` for the two of a residual block, `head` for the hidden layer of a head,
+    and `logits` and `value` for the outputs.
+    """
+
+    name: str
+    role: Literal["planes", "hidden", "block", "shortcut", "head", "logits", "value"]
+
+
+HEADS = (
+    Layer("policy_hidden", "head"),
+    Layer("value_hidden", "head"),
+    Layer("policy", "logits"),
+    Layer("value", "value"),
+)
 
 
 class Plain(NamedTuple):

@@ -13,7 +13,6 @@ products with `n/K x n/K` matrices.
 
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -22,13 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, Symmetries
-from azjax.networks.base import Network, Plain, Variables
-from azjax.networks.modules import from_settings
+from azjax.games.symmetries import symmetries_of
+from azjax.networks import mlp, resnet
+from azjax.networks.base import HEADS, Layer, Outputs, Variables
 
-Layer = dict[str, jax.Array]  # A kernel and a bias.
-Apply = Callable[[str, Any], Any]  # Computes the layer with this name, without its ReLU.
-Trunk = Callable[[Any, Apply, Any], Any]  # Computes all layers before the heads, by the settings.
-FIRST = ("Dense_0", "stem")  # The layers that read the planes.
+Weights = dict[str, jax.Array]  # A kernel and a bias.
+Config = mlp.MLPConfig | resnet.ResNetConfig
 
 
 class Group(NamedTuple):
@@ -68,6 +66,11 @@ def make_group(symmetries: Symmetries) -> Group:
     )
 
 
+def symmetry_group(game: Game, symmetric: bool = True) -> Group:
+    """Returns the symmetries that the layers share weights among; if none, only the identity."""
+    return make_group(symmetries_of(game, symmetric))
+
+
 def _commuting(table: np.ndarray) -> list[int]:
     """Returns the largest group of commuting involutions that up to three of them generate.
 
@@ -88,21 +91,16 @@ def _commuting(table: np.ndarray) -> list[int]:
 
 
 class Equivariant(nn.Module):
-    """A trunk and two heads of dense layers, with weights shared among symmetries.
+    """An MLP or a residual network of dense layers, with weights shared among symmetries.
 
     Attributes:
-      config: an `MLPConfig` or a `ResNetConfig`.
-      layers: names and widths of the trunk's layers; the first reads the planes. The last layers of
-        residual blocks, whose names end in `_b`, start at zero.
-      trunk: computes the trunk.
+      config: its settings; the widths are multiples of `G`.
       num_actions: `A`.
-      group: the game's symmetries; the widths are multiples of `G`.
+      group: the game's symmetries.
       dtype: the type of the arithmetic.
     """
 
-    config: Any
-    layers: tuple[tuple[str, int], ...]
-    trunk: Trunk
+    config: Config
     num_actions: int
     group: Group
     dtype: Any = jnp.float32
@@ -111,88 +109,80 @@ class Equivariant(nn.Module):
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        hidden, copies = self.config.head_hidden, len(self.group.copies)
-        heads = [("policy_hidden", hidden), ("value_hidden", hidden)]
-        params, size = {}, planes[0].size
-        for name, width in (*self.layers, *heads):
-            is_zero = name.endswith("_b")
-            params[name] = self.param(name, _init, size, width // copies, 1, is_zero)
-            size = size if (name, width) in heads else width
-        for name, outputs in (("policy", self.num_actions), ("value", 1)):
-            params[name] = self.param(name, _init, hidden, outputs, copies)
-        weights = fold(self.group, {"params": params})
+        params, size, copies = {}, planes[0].size, len(self.group.copies)
+        widths = (*_widths(self.config), self.num_actions, 1)
+        for (name, role), width in zip(_layers(self.config), widths, strict=True):
+            if role in ("logits", "value"):
+                shape = self.config.head_hidden, width, copies
+            else:
+                shape = size, width // copies, 1
+            params[name] = self.param(name, _init, *shape, role == "shortcut")
+            size = size if role == "head" else width
+        weights = fold(self.config, self.group, {"params": params})
         weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
-        return infer(self.config, self.group, self.trunk, weights, planes)
+        return infer(self.config, self.group, weights, planes)
 
 
-def make(
-    config: Any,
-    game: Game,
-    platform: str,
-    layers: tuple[tuple[str, int], ...],
-    trunk: Trunk,
-    plain: Callable[[dict[str, Layer]], Plain],
-) -> Network:
-    """Builds an equivariant network for a game with symmetries.
+def _layers(config: Config) -> tuple[Layer, ...]:
+    if isinstance(config, mlp.MLPConfig):
+        return (*mlp.list_layers(len(config.hidden)), *HEADS)
+    return (*resnet.list_layers(config.blocks), *HEADS)
 
-    Args:
-      config: an `MLPConfig` or a `ResNetConfig`.
-      game: the rules.
-      platform: where the network runs, such as `cpu`.
-      layers: see `Equivariant`.
-      trunk: see `Equivariant`.
-      plain: `layers -> Plain`; the layers are those of `as_dense`.
-    """
-    assert game.symmetries is not None
-    widths = sorted({config.head_hidden, *dict(layers).values()})
+
+def _widths(config: Config) -> tuple[int, ...]:
+    """Returns the widths of all layers except the last two."""
+    is_mlp = isinstance(config, mlp.MLPConfig)
+    trunk = config.hidden if is_mlp else (config.width,) * (1 + 2 * config.blocks)
+    return (*trunk, config.head_hidden, config.head_hidden)
+
+
+def check_widths(config: Config, game: Game) -> None:
+    """Raises ValueError if symmetries cannot share the layers."""
+    widths = sorted({*_widths(config)})
     if any(width % game.num_symmetries for width in widths):
         raise ValueError(
             f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
             f"the widths of the network, now {widths}, multiples of {game.num_symmetries}"
         )
-    group = make_group(game.symmetries)
-    return from_settings(
-        config,
-        game,
-        platform,
-        functools.partial(Equivariant, config, layers, trunk, game.num_actions, group),
-        fold=functools.partial(fold, group),
-        infer=lambda dtype: functools.partial(infer, config, group, trunk),
-        plain=lambda folded: plain(as_dense(group, folded)),
-        symmetric=True,
-    )
 
 
-def _init(
-    key: jax.Array, inputs: int, outputs: int, copies: int = 1, is_zero: bool = False
-) -> Layer:
+def _init(key: jax.Array, inputs: int, outputs: int, copies: int, is_zero: bool) -> Weights:
     """Draws the weights of copy 0, scaled for the number of inputs of all copies; or zeros."""
     kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
     kernel = jnp.zeros_like(kernel) if is_zero else kernel
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
 
 
-def fold(group: Group, variables: Variables) -> dict[str, Layer]:
+def fold(config: Config, group: Group, variables: Variables) -> dict[str, Weights]:
     """Computes the inference form: layers from copies to copies have one kernel per character."""
-    return {name: _fold(group, name, layer) for name, layer in variables["params"].items()}
+    params = variables["params"]
+    return {name: _fold(group, role, params[name]) for name, role in _layers(config)}
 
 
-def _fold(group: Group, name: str, layer: Layer) -> Layer:
-    kernel, bias = layer["kernel"], layer["bias"]
-    copies, blocks = len(group.copies), len(group.characters)
-    if name == "value":
-        return {"kernel": jnp.tile(kernel, (copies, 1)), "bias": bias}
-    if name == "policy":
-        kernel = jnp.concatenate([kernel[:, order] for order in group.actions])
-        return {"kernel": kernel, "bias": jnp.mean(bias[group.actions], axis=0)}
-    bias = jnp.tile(bias, copies)
-    if name in FIRST:
-        return {"kernel": permute(kernel, group.cells), "bias": bias}
+def _fold(group: Group, role: str, weights: Weights) -> Weights:
+    if role in ("planes", "value"):
+        return expand(group, role, weights)
+    if role == "logits":
+        bias = jnp.mean(weights["bias"][group.actions], axis=0)
+        return expand(group, role, weights) | {"bias": bias}
+    kernel, copies, blocks = weights["kernel"], len(group.copies), len(group.characters)
     # The weights into the first block of copies; those into other blocks are permutations.
     columns = permute(kernel, group.copies[: copies // blocks])
     columns = columns.reshape(blocks, len(kernel) // blocks, -1)
     shares = (group.characters / blocks).astype(columns.dtype)
-    return {"kernel": jnp.einsum("kh,hio->kio", shares, columns), "bias": bias}
+    kernel = jnp.einsum("kh,hio->kio", shares, columns)
+    return {"kernel": kernel, "bias": jnp.tile(weights["bias"], copies)}
+
+
+def expand(group: Group, role: str, weights: dict[str, Any]) -> dict[str, Any]:
+    """Returns the weights of all copies of a layer, as those of a plain dense layer."""
+    kernel, copies = weights["kernel"], len(group.copies)
+    if role == "logits":
+        return weights | {"kernel": jnp.concatenate([kernel[:, a] for a in group.actions])}
+    if role == "value":
+        return weights | {"kernel": jnp.tile(kernel, (copies, 1))}
+    others = {part: jnp.tile(each, copies) for part, each in weights.items() if part != "kernel"}
+    return {"kernel": permute(kernel, group.cells if role == "planes" else group.copies), **others}
 
 
 def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
@@ -203,30 +193,40 @@ def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
     )
 
 
-def infer(
-    config: Any, group: Group, trunk: Trunk, weights: dict[str, Layer], planes: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def infer(config: Config, group: Group, weights: dict[str, Weights], planes: jax.Array) -> Outputs:
     """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and folded weights."""
+    relu = functools.partial(jax.tree.map, nn.relu)
 
     def dense(name, x):
         return x @ weights[name]["kernel"] + weights[name]["bias"][None]
 
-    def layer(name, x):
-        """Computes a layer from the planes, or from blocks; returns blocks."""
-        if name in FIRST:
-            return jnp.split(dense(name, x), len(group.characters), axis=1)
+    def shared(name, x):
+        """Computes a layer from blocks of copies to blocks of copies."""
         kernel, bias = weights[name]["kernel"], weights[name]["bias"]
         parts = [block @ part for block, part in zip(_combine(x), kernel, strict=True)]
         biases = jnp.split(bias, len(parts))
         return [part + bias[None] for part, bias in zip(_combine(parts), biases, strict=True)]
 
-    def head(name):
-        hidden = nn.relu(jnp.concatenate(layer(f"{name}_hidden", blocks), axis=1))
-        return dense(name, hidden).astype(jnp.float32)
+    def norm(x):
+        has_norm = isinstance(config, resnet.ResNetConfig) and config.norm == "layer"
+        return _standardize(x) if has_norm else x
 
-    dtype = weights["value"]["kernel"].dtype
-    blocks = trunk(config, layer, planes.reshape(planes.shape[0], -1).astype(dtype))
-    return head("policy"), jnp.tanh(head("value")[:, 0])
+    def head(hidden, name):
+        units = nn.relu(jnp.concatenate(shared(hidden, x), axis=1))
+        return dense(name, units).astype(jnp.float32)
+
+    x = inner = planes.reshape(planes.shape[0], -1).astype(weights["value"]["kernel"].dtype)
+    for name, role in _layers(config):
+        if role == "planes":
+            x = relu(jnp.split(dense(name, x), len(group.characters), axis=1))
+        elif role == "hidden":
+            x = relu(shared(name, x))
+        elif role == "block":
+            inner = relu(shared(name, norm(x)))
+        elif role == "shortcut":
+            x = relu(jax.tree.map(jnp.add, x, shared(name, inner)))
+    x = norm(x)
+    return head("policy_hidden", "policy"), jnp.tanh(head("value_hidden", "value")[:, 0])
 
 
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
@@ -237,14 +237,24 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
     return blocks
 
 
-def as_dense(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
+def _standardize(blocks: list[jax.Array]) -> list[jax.Array]:
+    """The LayerNorm of `ResNet`, over the units of all blocks."""
+    parts = [block.astype(jnp.float32) for block in blocks]
+    count = sum(part.shape[1] for part in parts)
+    mean = sum(jnp.sum(part, 1, keepdims=True) for part in parts) / count
+    squares = [jnp.sum(jnp.square(part - mean), 1, keepdims=True) for part in parts]
+    scale = jax.lax.rsqrt(sum(squares) / count + resnet.EPSILON)
+    return [((block.astype(jnp.float32) - mean) * scale).astype(block.dtype) for block in blocks]
+
+
+def as_dense(config: Config, group: Group, weights: dict[str, Weights]) -> dict[str, Weights]:
     """Returns the weights of plain dense layers that compute the same as folded weights."""
 
-    def dense(name, layer):
-        if name in (*FIRST, "policy", "value"):
-            return layer
+    def dense(name, role):
+        if role in ("planes", "logits", "value"):
+            return weights[name]
         signs = np.einsum("kh,kg->khg", group.characters, group.characters).astype(np.float32)
-        kernel = jnp.einsum("khg,kio->higo", signs, layer["kernel"])
-        return layer | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
+        kernel = jnp.einsum("khg,kio->higo", signs, weights[name]["kernel"])
+        return weights[name] | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
 
-    return {name: dense(name, layer) for name, layer in weights.items()}
+    return {name: dense(name, role) for name, role in _layers(config)}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -11,17 +10,7 @@ import jax.numpy as jnp
 from flax.errors import FlaxError
 
 from azjax.games.base import Game, describe
-from azjax.networks.base import (
-    Folded,
-    Network,
-    Outputs,
-    Plain,
-    Variables,
-    check_heads,
-    choose_dtype,
-    observed_planes,
-    unfolded,
-)
+from azjax.networks.base import Network, check_heads, observed_planes, unfolded
 
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
@@ -42,7 +31,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
         or the outputs have the wrong shapes.
     """
     _check_module(module)
-    network = _wrap(game, module, encoding, module)
+    network = wrap(game, module, encoding, module)
     check_outputs(game, network)
 
     def train(variables, planes, axis_name):
@@ -52,7 +41,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     return network._replace(train=train)
 
 
-def _wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Network:
+def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Network:
     """Makes a network from a module, and the module that training applies, without checks."""
     one = observed_planes(game, encoding)
     has_axis = any(field.name == "axis_name" for field in dataclasses.fields(module))
@@ -69,42 +58,6 @@ def _wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> N
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
     return unfolded(game, encoding, init, apply, train)
-
-
-def from_settings(
-    config: Any,
-    game: Game,
-    platform: str,
-    module: Callable[[Any], nn.Module],
-    *,
-    fold: Callable[[Variables], Folded],
-    infer: Callable[[Any], Callable[[Folded, jax.Array], Outputs]],
-    plain: Callable[[Folded], Plain],
-    convolves: bool = False,
-    symmetric: bool = False,
-) -> Network:
-    """Makes a network with an inference form, from an `MLPConfig` or a `ResNetConfig`.
-
-    Args:
-      config: the settings.
-      game: the rules.
-      platform: where the network runs, such as `cpu`.
-      module: makes the module for an arithmetic type.
-      fold: converts variables to the inference form, in float32.
-      infer: makes `Network.infer` for an arithmetic type.
-      plain: see `Network`.
-      convolves: whether the layers are convolutions.
-      symmetric: see `Network`.
-    """
-    dtype = choose_dtype(config.evaluation_dtype, platform, convolves)
-    learned = choose_dtype(config.learning_dtype, platform, convolves)
-
-    @jax.jit
-    def fold_to_type(variables):
-        return jax.tree.map(lambda weights: weights.astype(dtype), fold(variables))
-
-    network = _wrap(game, module(jnp.float32), config.encoding, module(learned))
-    return network._replace(fold=fold_to_type, infer=infer(dtype), plain=plain, symmetric=symmetric)
 
 
 def _check_module(module: Any) -> None:

@@ -17,16 +17,20 @@ networks thus stay exactly symmetric.
 """
 
 import functools
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import resolve_platform
-from azjax.games.base import Game, Symmetries
+from azjax.games.base import Game
+from azjax.games.symmetries import orient
+from azjax.networks import mlp
 from azjax.networks.base import (
+    HEADS,
     DType,
+    Layer,
     Network,
     Outputs,
     Plain,
@@ -34,12 +38,11 @@ from azjax.networks.base import (
     choose_dtype,
     observed_planes,
 )
-from azjax.networks.equivariant import FIRST, Group, make_group, permute
+from azjax.networks.equivariant import Group, expand, symmetry_group
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
 EXACT = 2**24  # float32 holds all integers up to this one.
-TRUNK = "Dense_"
 
 
 def make_quantized(
@@ -66,7 +69,8 @@ def make_quantized(
     shape = observed_planes(game, encoding).shape
     factors = choose_dtype(dtype, resolve_platform(None))
     fold = functools.partial(_fold, group, factors)
-    infer = functools.partial(_infer, group)
+    layers = list_layers(variables)
+    infer = functools.partial(_infer, group, layers)
     return Network(
         encoding=encoding,
         init=lambda key: variables,
@@ -74,72 +78,21 @@ def make_quantized(
         train=_refuse_to_train,
         fold=fold,
         infer=infer,
-        plain=lambda folded: Plain("quantized", len(trunk_layers(folded)), False, folded),
+        plain=lambda folded: Plain("quantized", len(layers), False, folded),
         symmetric=symmetric and game.num_symmetries > 1,
         made_for=(*shape, game.num_actions),
         exact=True,
     )
 
 
-def symmetries_of(game: Game, symmetric: bool = True) -> Symmetries:
-    """Returns the symmetries of a game; only the identity if it has none, or if not `symmetric`."""
-    if symmetric and game.symmetries is not None:
-        return game.symmetries
-    return Symmetries(np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None])
-
-
-class Oriented(NamedTuple):
-    """Positions in canonical orientation."""
-
-    # `[B, H * W * C]`, in lexicographic order the smallest of all symmetric copies of the planes.
-    planes: jax.Array
-    # `bool [B, G]`, the symmetries that lead to it: several if the position is symmetric.
-    is_smallest: jax.Array
-
-
-def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
-    """Turns boards into their canonical orientation.
-
-    Args:
-      cells: `int [G, H * W]`, the symmetries of the board, see `games.base.Symmetries`.
-      planes: `[B, H, W, C]`.
-    """
-    grid = planes.reshape(planes.shape[0], cells.shape[1], -1)
-    copies = [grid[:, order].reshape(planes.shape[0], -1) for order in cells]
-    smallest = copies[0]
-    for other in copies[1:]:
-        first = jnp.argmax(smallest != other, axis=1)[:, None]  # The first difference.
-        is_smaller = jnp.take_along_axis(other < smallest, first, axis=1)
-        smallest = jnp.where(is_smaller, other, smallest)
-    is_smallest = [jnp.all(copy == smallest, axis=1) for copy in copies]
-    return Oriented(smallest, jnp.stack(is_smallest, axis=1))
-
-
-def symmetry_group(game: Game, symmetric: bool) -> Group:
-    """Returns the symmetries that the layers share weights among; if none, only the identity."""
-    return make_group(symmetries_of(game, symmetric))
-
-
-def expand(group: Group, name: str, layer: dict[str, Any]) -> dict[str, Any]:
-    """Returns a layer of all copies: `kernel [I, O]`, `bias [O]`, and `shift [O]` or `[]`."""
-    kernel, copies = layer["kernel"], len(group.copies)
-    if name == "policy":
-        kernel = jnp.concatenate([kernel[:, order] for order in group.actions])
-        return layer | {"kernel": kernel}
-    if name == "value":
-        return layer | {"kernel": jnp.tile(kernel, (copies, 1))}
-    kernel = permute(kernel, group.cells if name in FIRST else group.copies)
-    others = {part: jnp.tile(layer[part], copies) for part in ("bias", "shift")}
-    return {"kernel": kernel, **others}
-
-
 def check_sums(group: Group, variables: Variables) -> None:
     """Raises ValueError if a sum in a layer may reach `2 ** 24`, so float32 may round it."""
-    for name, layer in variables["params"].items():
-        dense = expand(group, name, layer)
+    for name, role in (*list_layers(variables), *HEADS):
+        layer = variables["params"][name]
+        dense = expand(group, role, layer)
         weights, bias = (np.abs(np.asarray(dense[part], np.int64)) for part in ("kernel", "bias"))
-        largest = int((weights.sum(axis=0) * (1 if name in FIRST else LARGEST) + bias).max())
-        if name == "policy":
+        largest = int((weights.sum(axis=0) * (1 if role == "planes" else LARGEST) + bias).max())
+        if role == "logits":
             largest = ((largest >> int(layer["shift"])) + 1) * num_ranks(group)
         if largest >= EXACT:
             raise ValueError(
@@ -153,10 +106,9 @@ def num_ranks(group: Group) -> int:
     return 1 << int(group.actions.shape[1] - 1).bit_length()
 
 
-def trunk_layers(layers: dict[str, Any]) -> list[str]:
-    """Returns the names of the layers before the heads, in order."""
-    names = [name for name in layers if name.startswith(TRUNK)]
-    return sorted(names, key=lambda name: int(name.removeprefix(TRUNK)))
+def list_layers(variables: Variables) -> tuple[Layer, ...]:
+    """Lists the layers before the heads, in order."""
+    return mlp.list_layers(len(variables["params"]) - len(HEADS))
 
 
 def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
@@ -169,17 +121,23 @@ def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | N
 def _fold(group: Group, dtype: Any, variables: Variables) -> dict[str, dict[str, jax.Array]]:
     """Returns dense layers: kernels in `dtype`, all else in float32."""
 
-    def dense(name, layer):
-        layer = expand(group, name, layer)
+    def dense(role, layer):
+        layer = expand(group, role, layer)
         shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
         factor = jnp.ldexp(jnp.float32(1), -shift)
         others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
         return others | {"kernel": jnp.asarray(layer["kernel"]).astype(dtype), "factor": factor}
 
-    return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
+    layers = (*list_layers(variables), *HEADS)
+    return {name: dense(role, dict(variables["params"][name])) for name, role in layers}
 
 
-def _infer(group: Group, folded: dict[str, dict[str, jax.Array]], planes: jax.Array) -> Outputs:
+def _infer(
+    group: Group,
+    layers: tuple[Layer, ...],
+    folded: dict[str, dict[str, jax.Array]],
+    planes: jax.Array,
+) -> Outputs:
     """Returns `(logits [B, A], value [B])` for `planes bool [B, H, W, C]` and folded layers."""
 
     def scaled(name, x):
@@ -193,7 +151,7 @@ def _infer(group: Group, folded: dict[str, dict[str, jax.Array]], planes: jax.Ar
         return jnp.clip(scaled(name, x), 0, LARGEST)
 
     x = planes.reshape(planes.shape[0], -1)
-    for name in trunk_layers(folded):
+    for name, _ in layers:
         x = hidden(name, x)
     count = num_ranks(group)
     totals = scaled("policy", hidden("policy_hidden", x)) * count - _rank(group, planes)

@@ -13,8 +13,8 @@ import numpy as np
 
 from azjax.games.base import Game, State
 from azjax.games.hashing import contents, make_index
+from azjax.games.symmetries import orient, symmetries_of
 from azjax.networks.base import observed_planes
-from azjax.networks.quantized import orient, symmetries_of
 from azjax.players.agent import Agent
 
 # `states [B, ...] -> (rows, actions)`, both `int32 [B]`: the number of the override of each state,

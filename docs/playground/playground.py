@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 import azjax
-from azjax.networks.quantized import symmetry_group
+from azjax.networks.equivariant import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names, path_of

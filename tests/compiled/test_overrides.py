@@ -10,7 +10,7 @@ import guard
 import misere_pile
 from azjax import games
 from azjax.exact.repair import OverrideTable, empty_table, load_table, save_table
-from azjax.networks.quantized import orient
+from azjax.games.symmetries import orient
 from azjax.players import Agent, Decision
 from azjax.players.overrides import (
     make_lookup,

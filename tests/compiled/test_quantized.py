@@ -11,7 +11,8 @@ from jax.sharding import PartitionSpec as P
 import guard
 from azjax import games
 from azjax.games.base import choose
-from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized, symmetry_group
+from azjax.networks.equivariant import symmetry_group
+from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized
 from azjax.training.step import AXIS, make_mesh
 from experiments.quantize import quantize
 from integers import evaluate, make_case, observe, positions

@@ -66,7 +66,7 @@ def test_training_uses_neither_the_solver_nor_labels():
 
 def test_rules_search_training_and_proof_never_draw():
     """The exceptions are the files of games, which define their pictures, and `check`."""
-    shared = ["base", "hashing", "rows", "solver"]
+    shared = ["base", "hashing", "rows", "solver", "symmetries"]
     files = [f"azjax/games/{name}.py" for name in shared]
     files += [
         f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
