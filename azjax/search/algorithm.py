@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.games.base import State, describe
 
@@ -16,12 +17,18 @@ NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -in
 _LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
 
 
-# `B` search trees with `N` nodes: a `mctx.Tree`, which lists the fields. (It hides them from type
-# checkers.) Node 0 is the root. In azjax,
-# - `children_prior_logits [B, N, A]` are `NEVER` exactly where an action is illegal,
-# - `embeddings` are the states, leaves `[B, N, ...]`, and `extra_data` is `Selection.extra`,
-# - functions for one tree get no axis `B`.
-Tree = Any
+Tree = Any  # mctx's dataclasses hide their fields from type checkers.
+"""`B` search trees of `N` nodes, a `mctx.Tree`; functions for one tree get no axis `B`.
+
+Node `ROOT` is the root. The main fields, and one method:
+
+- `node_visits int32 [B, N]`; `node_values float32 [B, N]`, the mean values for the player to move;
+- `children_index int32 [B, N, A]`, the node after each action, or `UNVISITED`;
+- `children_visits int32 [B, N, A]`;
+- `children_prior_logits float32 [B, N, A]`, `NEVER` exactly where an action is illegal;
+- `qvalues(node)`, in one tree: `float32 [A]`, the values of the actions for the player to move;
+- `embeddings`, the states, leaves `[B, N, ...]`; and `extra_data`, which is `Selection.extra`.
+"""
 
 
 class Algorithm(Protocol):
@@ -72,14 +79,22 @@ class Algorithm(Protocol):
 
 
 def check_algorithm(algorithm: Any) -> None:
-    """Raises ValueError if an object lacks a member of `Algorithm`; the error names it."""
+    """Raises ValueError if a member of `Algorithm` is missing or has another type; names it."""
     if isinstance(algorithm, type):
         name = algorithm.__name__
         raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    for name in ("algorithm", "num_simulations", "is_deterministic", "select"):
-        if not hasattr(algorithm, name):
+    members = {
+        "algorithm": str,
+        "num_simulations": int | np.integer | jax.Array,
+        "is_deterministic": bool | np.bool_,  # A method without @property would count as True.
+        "select": Callable,
+    }
+    for name, kind in members.items():
+        value = getattr(algorithm, name, None)
+        if not isinstance(value, kind):
+            problem = f"the {name} {value!r}" if hasattr(algorithm, name) else f"no {name}"
             raise ValueError(
-                f"the search, of type {type(algorithm).__name__}, has no {name}: give it the "
+                f"the search, of type {type(algorithm).__name__}, has {problem}: give it the "
                 "members of search.Algorithm, or use an algorithm such as PUCT()"
             )
 
