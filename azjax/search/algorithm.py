@@ -9,7 +9,6 @@ import numpy as np
 
 from azjax.games.base import State, describe
 
-Engine = Literal["azjax", "paths", "mctx"]
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
@@ -36,8 +35,8 @@ class Algorithm(Protocol):
 
     Any object with these members can be passed to `make_search`, to players (`players.agents`) and
     to training (`training.Parts`). If it is hashable, as the frozen dataclass `PUCT` is, functions
-    that cache compiled programs also take it. An optional attribute `engine` is the default engine
-    of `make_search`. `examples/search_rule.py` is a complete algorithm in 40 lines.
+    that cache compiled programs also take it. `examples/search_rule.py` is a complete algorithm in
+    40 lines.
 
     In self-play, an algorithm draws two things itself: noise in the roots' priors, where
     `Roots.add_noise`, and the action, by `Roots.temperature`.
@@ -144,7 +143,8 @@ class Selection(NamedTuple):
     # `Tree`), and `node` is `int32 []`. The action must be one of `legal_actions(tree, node)`, even
     # where values or logits are NaN; in a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
-    # The same for all other nodes. It may look at this node and at those below it.
+    # The same for all other nodes. It may look at this node and at those below it, so that a choice
+    # stays the same until a simulation passes through the node; `paths.py` stores it until then.
     below: Callable[[Tree, jax.Array], jax.Array]
     # `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
     finish: Callable[[Tree], Any]
@@ -217,9 +217,9 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits that are not `old`."""
-    visits = tree.children_visits[:, ROOT] - old
+def visit_shares(tree: Tree) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits."""
+    visits = tree.children_visits[:, ROOT]
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 

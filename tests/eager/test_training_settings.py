@@ -93,9 +93,12 @@ def test_choices_depend_on_the_platform(monkeypatch):
     ]:
         selfplay = dataclasses.replace(CONFIG.selfplay, games_at_once=asked)
         parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay), platform=platform)
-        assert parts.selfplay == dataclasses.replace(selfplay, games_at_once=expected)
         engine = "paths" if platform in ("cuda", "gpu", "rocm") else "azjax"
-        assert parts.search == dataclasses.replace(CONFIG.search, engine=engine)
+        chosen = {"games_at_once": expected, "engine": engine}
+        assert parts.selfplay == dataclasses.replace(selfplay, **chosen)
+        given = dataclasses.replace(selfplay, engine="mctx")
+        parts = make_parts(dataclasses.replace(CONFIG, selfplay=given), platform=platform)
+        assert parts.selfplay.engine == "mctx"
     assert training.compiler_options() == {"xla_backend_optimization_level": 1}
     assert training.compiler_options(often=False) == {"xla_backend_optimization_level": 0}
     with monkeypatch.context() as patch:
