@@ -1,6 +1,6 @@
 """mctx's policies as searches of azjax: Gumbel MuZero, MuZero, and a custom one.
 
-`azjax.search.from_mctx` makes an algorithm from a policy, for searches, players and training.
+`azjax.search.MctxPolicy` makes an algorithm from a policy, for searches, players and training.
 """
 
 import functools
@@ -12,7 +12,7 @@ import mctx
 import azjax
 from azjax.games import init_batch
 from azjax.networks import MLPConfig, make_network
-from azjax.search import from_mctx, make_search, network_evaluator
+from azjax.search import MctxPolicy, make_search, network_evaluator
 
 
 def boltzmann(
@@ -50,9 +50,9 @@ if __name__ == "__main__":
     states, key = init_batch(game, 8), jax.random.key(1)
     noisy = functools.partial(mctx.muzero_policy, dirichlet_fraction=0.5)
     for policy in (mctx.gumbel_muzero_policy, noisy, boltzmann):
-        algorithm = from_mctx(policy, num_simulations=32)
+        algorithm = MctxPolicy(policy, num_simulations=32)
         search = jax.jit(make_search(algorithm, game, network_evaluator(game, network)))
         best = search(params, key, states, 0.0, False).action
         explored = search(params, key, states, 1.0, True).action  # Temperature and noise.
         print("best:", best, "in self-play:", explored)
-    print("For self-play: Parts(search=from_mctx(boltzmann, num_simulations=32), ...)")
+    print("For self-play: Parts(search=MctxPolicy(boltzmann, num_simulations=32), ...)")

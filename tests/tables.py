@@ -19,7 +19,7 @@ from azjax import games
 from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import NEVER, make_search
-from azjax.search.algorithm import Engine
+from azjax.search.make import Engine
 from reference import Position
 
 BATCH = 128  # One size, so each search compiles once.

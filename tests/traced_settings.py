@@ -38,12 +38,13 @@ OTHERS = {
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16"},
     Gumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
     | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0}
-    | {"leaves": 3, "engine": "mctx"},
+    | {"leaves": 3},
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
     | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "forced_playouts": 2.0}
-    | {"leaves": 3, "engine": "mctx"},
-    UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5, "engine": "mctx"},
-    SELFPLAY: {"games": 8, "games_at_once": 2, "unroll_length": 3, "carry_over": False}
+    | {"leaves": 3},
+    UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5},
+    SELFPLAY: {"games": 8, "games_at_once": 2, "engine": "mctx", "unroll_length": 3}
+    | {"carry_over": False}
     | {"opening_share": 0.7, "opening_plies": 3, "archive": 16, "archive_share": 0.7}
     | {"temperature": 0.7, "temperature_plies": 5}
     | {"reuse": 4, "full_share": 1.0, "fast_simulations": 2},

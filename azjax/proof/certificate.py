@@ -124,8 +124,7 @@ def network_policy(parts: Parts, params: Any) -> Policy:
 
 def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
     """Returns the network with a search, without noise, as a policy."""
-    engine = getattr(parts.search, "engine", None)
-    find = make_search(search, parts.game, parts.evaluate, engine)
+    find = make_search(search, parts.game, parts.evaluate)
 
     def policy(states):
         result = find(params, jax.random.key(0), states)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, list_changes, resolve_platform
+from azjax._settings import Count, Positive, Range, check, from_dict, list_changes, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
+from azjax.search.make import fastest_engine
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
@@ -63,6 +64,15 @@ class Config:
         settings = dataclasses.asdict(self)
         names = ("game", "seed", "parts") if self.parts else settings
         return {name: settings[name] for name in names}
+
+
+def parse_config(content: Any) -> Config:
+    """Builds the settings of a run from JSON; in earlier runs, `engine` belongs to `search`."""
+    match content:
+        case {"search": {"engine": engine, **search}, "selfplay": {**selfplay}}:
+            engine = None if engine == "azjax" else engine  # It meant the fastest one.
+            content = content | {"search": search, "selfplay": selfplay | {"engine": engine}}
+    return from_dict(Config, content)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,13 +170,12 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
     if platform == "cpu" and not selfplay.games_at_once:
         # With few simulations, the trees of this many games can fit in a core's cache.
         selfplay = dataclasses.replace(selfplay, games_at_once=256)
-    search = config.search
-    if platform not in ("cpu", "tpu") and getattr(search, "engine", None) == "azjax":
-        search = dataclasses.replace(search, engine="paths")  # A loop would wait for the host.
+    if selfplay.engine is None:
+        selfplay = dataclasses.replace(selfplay, engine=fastest_engine(platform))
     return Parts(
         game=game,
         network=network,
-        search=search,
+        search=config.search,
         selfplay=selfplay,
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),

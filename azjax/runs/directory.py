@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 from azjax._files import Path, write_json
 from azjax._processes import any_of, gather, in_first
 from azjax._settings import Range, checked, from_dict
-from azjax.runs.config import Config, Plan
+from azjax.runs.config import Config, Plan, parse_config
 
 FORMAT = 3  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
@@ -114,7 +114,7 @@ def read_config(run_dir: Path) -> Config:
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
                 "a new run"
             )
-        return from_dict(Config, content)
+        return parse_config(content)
 
     return _read(path, parse)
 

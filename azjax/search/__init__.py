@@ -27,17 +27,12 @@ from azjax.search.make import make_search
 from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.reuse import reroot
 from azjax.search.uct import UCT
-from azjax.search.with_mctx import from_mctx, mctx_fns
+from azjax.search.with_mctx import MctxPolicy, mctx_fns
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
-__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Gumbel", "Roots"]
-__all__ += ["SearchResult", "Selection", "Tree", "draw_by_visits", "from_mctx", "legal_actions"]
+__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Gumbel", "MctxPolicy"]
+__all__ += ["Roots", "SearchResult", "Selection", "Tree", "draw_by_visits", "legal_actions"]
 __all__ += ["make_result", "make_search", "mctx_fns", "network_evaluator", "reroot"]
-__all__ += [
-    "rollout_evaluator",
-    "split_each",
-    "uniform_evaluator",
-    "visit_shares",
-    "with_dirichlet",
-]
+__all__ += ["rollout_evaluator", "split_each", "uniform_evaluator", "visit_shares"]
+__all__ += ["with_dirichlet"]

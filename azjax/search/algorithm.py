@@ -5,10 +5,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.games.base import State, describe
 
-Engine = Literal["azjax", "paths", "mctx"]
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
@@ -16,12 +16,18 @@ NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -in
 _LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
 
 
-# `B` search trees with `N` nodes: a `mctx.Tree`, which lists the fields. (It hides them from type
-# checkers.) Node 0 is the root. In azjax,
-# - `children_prior_logits [B, N, A]` are `NEVER` exactly where an action is illegal,
-# - `embeddings` are the states, leaves `[B, N, ...]`, and `extra_data` is `Selection.extra`,
-# - functions for one tree get no axis `B`.
-Tree = Any
+Tree = Any  # mctx's dataclasses hide their fields from type checkers.
+"""`B` search trees of `N` nodes, a `mctx.Tree`; functions for one tree get no axis `B`.
+
+Node `ROOT` is the root. The main fields, and one method:
+
+- `node_visits int32 [B, N]`; `node_values float32 [B, N]`, the mean values for the player to move;
+- `children_index int32 [B, N, A]`, the node after each action, or `UNVISITED`;
+- `children_visits int32 [B, N, A]`;
+- `children_prior_logits float32 [B, N, A]`, `NEVER` exactly where an action is illegal;
+- `qvalues(node)`, in one tree: `float32 [A]`, the values of the actions for the player to move;
+- `embeddings`, the states, leaves `[B, N, ...]`; and `extra_data`, which is `Selection.extra`.
+"""
 
 
 class Algorithm(Protocol):
@@ -29,8 +35,8 @@ class Algorithm(Protocol):
 
     Any object with these members can be passed to `make_search`, to players (`players.agents`) and
     to training (`training.Parts`). If it is hashable, as the frozen dataclass `PUCT` is, functions
-    that cache compiled programs also take it. An optional attribute `engine` is the default engine
-    of `make_search`. `examples/search_rule.py` is a complete algorithm in 40 lines.
+    that cache compiled programs also take it. `examples/search_rule.py` is a complete algorithm in
+    40 lines.
 
     In self-play, an algorithm draws two things itself: noise in the roots' priors, where
     `Roots.add_noise`, and the action, by `Roots.temperature`.
@@ -72,14 +78,22 @@ class Algorithm(Protocol):
 
 
 def check_algorithm(algorithm: Any) -> None:
-    """Raises ValueError if an object lacks a member of `Algorithm`; the error names it."""
+    """Raises ValueError if a member of `Algorithm` is missing or has another type; names it."""
     if isinstance(algorithm, type):
         name = algorithm.__name__
         raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    for name in ("algorithm", "num_simulations", "is_deterministic", "select"):
-        if not hasattr(algorithm, name):
+    members = {
+        "algorithm": str,
+        "num_simulations": int | np.integer | jax.Array,
+        "is_deterministic": bool | np.bool_,  # A method without @property would count as True.
+        "select": Callable,
+    }
+    for name, kind in members.items():
+        value = getattr(algorithm, name, None)
+        if not isinstance(value, kind):
+            problem = f"the {name} {value!r}" if hasattr(algorithm, name) else f"no {name}"
             raise ValueError(
-                f"the search, of type {type(algorithm).__name__}, has no {name}: give it the "
+                f"the search, of type {type(algorithm).__name__}, has {problem}: give it the "
                 "members of search.Algorithm, or use an algorithm such as PUCT()"
             )
 
@@ -129,7 +143,8 @@ class Selection(NamedTuple):
     # `Tree`), and `node` is `int32 []`. The action must be one of `legal_actions(tree, node)`, even
     # where values or logits are NaN; in a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
-    # The same for all other nodes. It may look at this node and at those below it.
+    # The same for all other nodes. It may look at this node and at those below it, so that a choice
+    # stays the same until a simulation passes through the node; `paths.py` stores it until then.
     below: Callable[[Tree, jax.Array], jax.Array]
     # `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
     finish: Callable[[Tree], Any]
@@ -202,9 +217,9 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits that are not `old`."""
-    visits = tree.children_visits[:, ROOT] - old
+def visit_shares(tree: Tree) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits."""
+    visits = tree.children_visits[:, ROOT]
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 

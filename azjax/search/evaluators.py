@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from azjax.games.base import Game, State, batch_keys, check_batch, legal_action_at, play
 from azjax.networks.base import Network, check_heads, check_network
+from azjax.search.algorithm import Expansion, mask_logits
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
@@ -56,6 +57,28 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
         return outputs
 
     return Evaluator(function, is_deterministic(evaluate))
+
+
+def evaluate_states(
+    game: Game, evaluate: Evaluator, params: Any, keys: jax.Array, states: State
+) -> tuple[jax.Array, jax.Array]:
+    """Returns logits `float32 [B, A]` and values `float32 [B]` of states `[B, ...]`.
+
+    Logits are `NEVER` where illegal, and values are 0 where the game is over.
+    """
+    logits, value, *_ = evaluate(params, keys, states)
+    legal = jax.vmap(game.legal_actions)(states)
+    over = jax.vmap(game.is_over)(states)
+    return mask_logits(legal, logits), jnp.where(over, 0.0, value)
+
+
+def play_and_evaluate(
+    game: Game, evaluate: Evaluator, params: Any, keys: Any, actions: jax.Array, states: State
+) -> Expansion:
+    """Plays one action `[B]` in each state `[B, ...]` and evaluates the position after it."""
+    step = jax.vmap(functools.partial(play, game))(states, actions)
+    logits, value = evaluate_states(game, evaluate, params, keys, step.state)
+    return Expansion(step.state, step.reward, step.discount, logits, value)
 
 
 @functools.lru_cache(maxsize=32)

@@ -12,7 +12,6 @@ from azjax._settings import NonNegative, Positive, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
     UNVISITED,
-    Engine,
     Roots,
     Selection,
     Tree,
@@ -46,9 +45,6 @@ class Gumbel:
     leaves: Positive = 1
     """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
     deep searches of few positions, and a little weaker. AlphaZero: 8."""
-    engine: Engine = "azjax"
-    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
-    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.
 

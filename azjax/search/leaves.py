@@ -6,13 +6,21 @@ Unobserved"), and as a loss for the player who moves there. A leaf may be select
 then counts twice.
 """
 
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from azjax.search.algorithm import NEVER, NO_PARENT, UNVISITED, Roots, Selection, Tree
-from azjax.search.simulate import add_leaf, backup, expand_in_tree, select
+from azjax.search.simulate import add_leaf, backup, expand, init, select
+
+
+def grow(roots: Roots, selection: Selection, num_simulations: int, *, leaves: int) -> Tree:
+    """Returns the trees after all simulations; `leaves` is a divisor of their number."""
+    tree = init(roots, selection, num_simulations)
+    one = functools.partial(simulate, roots, selection, leaves)
+    return jax.lax.fori_loop(0, num_simulations // leaves, one, tree)
 
 
 def simulate(roots: Roots, selection: Selection, leaves: int, i: jax.Array, tree: Tree) -> Tree:
@@ -46,7 +54,8 @@ def simulate(roots: Roots, selection: Selection, leaves: int, i: jax.Array, tree
         return leaf.reshape(leaves * size, *leaf.shape[2:])
 
     states = jax.tree.map(lambda leaf: flat(leaf[batch, edges.node]), tree.embeddings)
-    expansion = expand_in_tree(roots, selection, numbers, flat(edges.action), states)
+    each = roots._replace(keys_expand=jnp.tile(roots.keys_expand, leaves))
+    expansion = expand(each, selection, numbers.repeat(size), flat(edges.action), states)
     expansion = jax.tree.map(lambda leaf: leaf.reshape(leaves, size, *leaf.shape[1:]), expansion)
 
     def uncount(tree, child):

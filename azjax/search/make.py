@@ -14,34 +14,24 @@ A search of `B` positions; every line works on all trees of the batch:
 
 import functools
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax.games.base import Game, State, batch_keys, check_batch
-from azjax.search import leaves
-from azjax.search.algorithm import (
-    Algorithm,
-    Engine,
-    Roots,
-    SearchResult,
-    check_algorithm,
-    split_each,
-)
-from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.paths import grow
-from azjax.search.simulate import evaluate_states, expand, init, simulate
-from azjax.search.with_mctx import grow_by_mctx
+from azjax.games.base import Game, batch_keys, check_batch
+from azjax.search import leaves, paths, simulate, with_mctx
+from azjax.search.algorithm import Algorithm, Roots, SearchResult, Tree, check_algorithm, split_each
+from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
 
-Search = Callable[..., SearchResult]
+Engine = Literal["azjax", "paths", "mctx"]
 
 
 def make_search(
     algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
-) -> Search:
+) -> Callable[..., SearchResult]:
     """Builds `search(params, keys, states, temperature=0.0, add_noise=False, tree=None)`.
 
     The returned function is pure and can be jitted. Its arguments are
@@ -67,89 +57,76 @@ def make_search(
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      engine: how the trees grow, unless the algorithm has its own loop; the results are the same.
-        `azjax` is the loop of this package, `paths` its form without loops inside a simulation, for
-        accelerators, and `mctx` the loop of `mctx.search`. If None, the algorithm's attribute
-        `engine` is used if it has one, otherwise `azjax`.
+      engine: how the trees grow; the results are the same. `azjax` is the loop of this package,
+        `paths` its form without loops inside a simulation, and `mctx` the loop of `mctx.search`. If
+        None, the fastest on the default backend. It has no effect on an algorithm with its own
+        loop.
     """
     check_algorithm(algorithm)
-    count = algorithm.num_simulations
-    engine = getattr(algorithm, "engine", "azjax") if engine is None else engine
-    if engine not in get_args(Engine):
-        known = " or ".join(map(repr, get_args(Engine)))
-        raise ValueError(f"the search's engine is {engine!r}: use {known}")
-    together = getattr(algorithm, "leaves", 1)
-    if together > 1 and (engine == "mctx" or count % together):
-        raise ValueError(
-            f"the search's leaves are {together}, for {count} simulations in the engine "
-            f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
-        )
-    evaluate = checked(game, evaluate)
+    evaluate, count = checked(game, evaluate), algorithm.num_simulations
+    engine = fastest_engine(jax.default_backend()) if engine is None else engine
+    grow = _choose_loop(game, engine, count, getattr(algorithm, "leaves", 1))
 
     def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
-        roots = _evaluate_roots(
-            game, evaluate, params, keys, states, temperature=temperature, noise=add_noise
-        )._replace(tree=tree)
-        if tree is not None and engine == "mctx":
-            raise ValueError("the engine 'mctx' cannot continue a tree: use the engine 'azjax'")
+        size = check_batch(game, states)
+        if add_noise is not False:  # False leaves the noise out of the program.
+            add_noise = _per_position("add_noise", add_noise, bool, size)
+        keys_evaluate, keys_select = split_each(batch_keys(keys, size))
+        keys_root, keys_expand = split_each(keys_evaluate)  # Only random evaluators use these.
+        logits, value = evaluate_states(game, evaluate, params, keys_root, states)
+        roots = Roots(
+            states=states,
+            legal=jax.vmap(game.legal_actions)(states),
+            logits=logits,
+            value=value,
+            keys=keys_select,
+            temperature=_per_position("temperature", temperature, jnp.float32, size),
+            add_noise=add_noise,
+            keys_expand=keys_expand,
+            expand=functools.partial(play_and_evaluate, game, evaluate, params),
+            tree=tree,
+        )
         selection = algorithm.select(roots)
-        if isinstance(selection, SearchResult):
-            if tree is not None:
-                raise ValueError(
-                    f"{algorithm.algorithm} runs its own loop, which cannot continue a tree: leave "
-                    "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
-                )
-            return selection
-        if engine == "mctx":
-            grown = grow_by_mctx(roots, selection, count)
-        elif engine == "paths" and tree is None and together == 1:
-            grown = grow(roots, selection, count, game.max_plies)
-        else:
-            one = functools.partial(simulate, roots, selection)
-            if together > 1:
-                one = functools.partial(leaves.simulate, roots, selection, together)
-            grown = init(roots, selection, count)
-            grown = jax.lax.fori_loop(0, count // together, one, grown)
-        return selection.finish(grown)
+        has_loop = isinstance(selection, SearchResult)
+        if tree is not None and (has_loop or engine == "mctx"):
+            raise ValueError(
+                f"{algorithm.algorithm} in the engine {engine!r} cannot continue a tree: leave "
+                "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
+            )
+        return selection if has_loop else selection.finish(grow(roots, selection, count))
 
     return search
 
 
-def _evaluate_roots(
-    game: Game,
-    evaluate: Evaluator,
-    params: Any,
-    keys: jax.Array,
-    states: State,
-    *,
-    temperature: Any,
-    noise: Any,
-) -> Roots:
-    size = check_batch(game, states)
+def fastest_engine(platform: str) -> Engine:
+    """Returns how trees grow fastest: on a GPU, each step of a `while` loop waits for the host."""
+    return "azjax" if platform in ("cpu", "tpu") else "paths"
 
-    def per_position(name, value, dtype):
-        value = jnp.asarray(value, dtype)
-        if value.shape not in ((), (size,)):
-            raise ValueError(
-                f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
-            )
-        return jnp.broadcast_to(value, (size,))
 
-    if noise is not False:  # False leaves the noise out of the program.
-        noise = per_position("add_noise", noise, bool)
-    keys_evaluate, keys_select = split_each(batch_keys(keys, size))
-    keys_root, keys_expand = split_each(keys_evaluate)  # Only random evaluators use these.
-    logits, value = evaluate_states(game, evaluate, params, keys_root, states)
-    return Roots(
-        states=states,
-        legal=jax.vmap(game.legal_actions)(states),
-        logits=logits,
-        value=value,
-        keys=keys_select,
-        temperature=per_position("temperature", temperature, jnp.float32),
-        add_noise=noise,
-        keys_expand=keys_expand,
-        expand=functools.partial(expand, game, evaluate, params),
-    )
+def _choose_loop(game: Game, engine: str, count: int, together: int) -> Callable[..., Tree]:
+    loops = {
+        "azjax": simulate.grow,
+        "paths": functools.partial(paths.grow, max_plies=game.max_plies),
+        "mctx": with_mctx.grow,
+    }
+    if engine not in loops:
+        raise ValueError(f"the search's engine is {engine!r}: use {' or '.join(map(repr, loops))}")
+    if together == 1:
+        return loops[engine]
+    if engine == "mctx" or count % together:
+        raise ValueError(
+            f"the search's leaves are {together}, for {count} simulations in the engine "
+            f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
+        )
+    return functools.partial(leaves.grow, leaves=together)
+
+
+def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:
+    value = jnp.asarray(value, dtype)
+    if value.shape not in ((), (size,)):
+        raise ValueError(
+            f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
+        )
+    return jnp.broadcast_to(value, (size,))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
-    Engine,
     Roots,
     Selection,
     Tree,
@@ -21,6 +20,7 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
+from azjax.search.forced import with_forced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +52,6 @@ class PUCT:
     leaves: Positive = 1
     """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
     deep searches of few positions, and a little weaker. AlphaZero: 8."""
-    engine: Engine = "azjax"
-    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
-    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = True  # Ties go to the lowest action.
 
@@ -68,94 +65,41 @@ class PUCT:
             roots, key_noise, alpha=self.dirichlet_alpha, fraction=self.dirichlet_fraction
         )
 
-        is_noisy = roots.add_noise is not False
-        forces = is_noisy and (type(self.forced_playouts) is not float or self.forced_playouts > 0)
-        # With noise, exploration ignores the visits of an earlier search.
-        old: Any = 0
-        if is_noisy and roots.tree is not None:
-            old = jnp.where(roots.add_noise[:, None], roots.tree.children_visits[:, ROOT], 0)
-
-        def at_root(tree, node):
-            noisy, old = tree.extra_data
-            terms = puct_terms(self, tree, node, old)
-            forced = is_forced(self, terms, tree.children_visits[node] - old)
-            return jnp.argmax(jnp.where(noisy & forced, jnp.inf, terms.score)).astype(jnp.int32)
-
         def finish(tree):
-            visits = tree.children_visits[:, ROOT] - old
+            visits = tree.children_visits[:, ROOT]
             action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
-            weights = visit_shares(tree, old)
-            if forces:
-                pruned = jax.vmap(functools.partial(prune_forced, self))(tree, visits)
-                weights = jnp.where(roots.add_noise[:, None], pruned, weights)
-            return make_result(tree, action, weights)
+            return make_result(tree, action, visit_shares(tree))
 
-        below = functools.partial(puct_action, self)
-        if not forces and roots.tree is None:
-            return Selection(logits, below, below, finish)
-        noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
-        old = jnp.broadcast_to(old, roots.legal.shape)
-        return Selection(logits, at_root, below, finish, extra=(noisy, old))
+        act = functools.partial(puct_action, self)
+        plain = Selection(logits, act, act, finish)
+        score = functools.partial(puct_terms, self)
+        return with_forced(plain, roots, key_action, self.forced_playouts, score)
 
 
-class Terms(NamedTuple):
-    """The terms of PUCT's score for the actions of one node; each `float32 [A]`."""
-
-    q: jax.Array  # Mean outcome for the player to move; the first-play urgency where unvisited.
-    prior: jax.Array  # Probabilities; 0 where illegal.
-    bonus: jax.Array  # `c_puct P sqrt(N) / (1 + n)`.
-    score: jax.Array  # `q + bonus`; -inf where illegal.
-
-
-def puct_terms(settings: PUCT, tree: Tree, node: jax.Array, before: jax.Array | int = 0) -> Terms:
-    """Scores the actions of one node of one tree.
+def puct_terms(
+    settings: PUCT, tree: Tree, node: jax.Array, old: jax.Array | int = 0
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Returns Q, P, bonus and score of the actions of one node of one tree, each `float32 [A]`.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
     for the player to move, `N` the node's visits and `n` the action's. Neither counts the visits
-    `before [A]`.
+    `old [A]`. The bonus is the second term; the score of an illegal action is -inf.
     """
     visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
-    total = tree.node_visits[node] - jnp.sum(before)
+    total = tree.node_visits[node] - jnp.sum(old)
     exploration = prior * jnp.sqrt(total.astype(jnp.float32))
-    bonus = settings.c_puct * exploration / (1 + visits - before).astype(jnp.float32)
+    bonus = settings.c_puct * exploration / (1 + visits - old).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
-    return Terms(q, prior, bonus, score)
+    return q, prior, bonus, score
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
-    return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
-
-
-def is_forced(settings: PUCT, terms: Terms, visits: jax.Array) -> jax.Array:
-    """Returns `bool [A]`, the visited root actions with fewer visits than Wu (2019) forces."""
-    return (visits > 0) & (visits < count_forced(settings, terms, visits))
-
-
-def count_forced(settings: PUCT, terms: Terms, visits: jax.Array) -> jax.Array:
-    """Returns `float32 [A]`, the visits that every root action gets (Wu 2019, section 3.2)."""
-    total = jnp.sum(visits).astype(jnp.float32)
-    return jnp.sqrt(settings.forced_playouts * terms.prior * total)
-
-
-def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
-    """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
-
-    Up to the forced number of visits is taken from each action but the most visited one, as long as
-    its score stays below that one's. An action that is left with a single visit loses it as well.
-    """
-    terms = puct_terms(settings, tree, jnp.int32(ROOT), tree.children_visits[ROOT] - visits)
-    best = jnp.argmax(visits)
-    counts = visits.astype(jnp.float32)
-    lead = terms.score[best] - terms.q
-    deserved = jnp.ceil(terms.bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
-    least = counts - jnp.floor(count_forced(settings, terms, visits))
-    kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
-    kept = jnp.where((kept <= 1) & (kept < counts), 0.0, kept).at[best].set(counts[best])
-    return kept / jnp.sum(kept)
+    *_, score = puct_terms(settings, tree, node)
+    return jnp.argmax(score).astype(jnp.int32)
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:

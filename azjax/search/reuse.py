@@ -9,7 +9,21 @@ loses its youngest nodes, whose values stay in those above.
 import jax
 import jax.numpy as jnp
 
+from azjax.games.base import where
 from azjax.search.algorithm import NO_PARENT, ROOT, UNVISITED, Tree
+
+
+def resume(tree: Tree, kept: Tree) -> Tree:
+    """Returns new trees `[B, M + N]` that start with the nodes of those kept, `[B, M]`.
+
+    The logits of the roots stay those of the new trees. Where a kept tree is empty, the new one
+    stays as it is.
+    """
+    kept = kept.replace(root_invalid_actions=tree.root_invalid_actions, extra_data=None)
+    grown = jax.tree.map(lambda new, old: new.at[:, : old.shape[1]].set(old), tree, kept)
+    logits = tree.children_prior_logits[:, ROOT]
+    logits = grown.children_prior_logits.at[:, ROOT].set(logits)
+    return where(kept.node_visits[:, ROOT] > 0, grown.replace(children_prior_logits=logits), tree)
 
 
 def reroot(tree: Tree, action: jax.Array, room: int) -> Tree:

@@ -1,9 +1,7 @@
 """The loop of a search: each simulation selects, expands and backs up, in all trees of a batch.
 
-The trees and the results equal those of the engine `mctx`, which runs `mctx.search` and removes the
-nodes below finished games. The vmapped loop of mctx copies a tree at every step; here one loop
-updates all trees of a batch in place. Selection stops at finished games, so a tree is never deeper
-than the longest game.
+The vmapped loop of `mctx.search` copies a tree at every step; here one loop updates all trees of a
+batch in place. Selection stops at finished games, so a tree is never deeper than the longest game.
 """
 
 import functools
@@ -14,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.games.base import Game, State, play, where
+from azjax.games.base import State
 from azjax.search.algorithm import (
     NEVER,
     NO_PARENT,
@@ -28,51 +26,14 @@ from azjax.search.algorithm import (
     mask_logits,
     split_each,
 )
-from azjax.search.evaluators import Evaluator
+from azjax.search.reuse import resume
 
 
-def evaluate_states(
-    game: Game, evaluate: Evaluator, params: Any, keys: jax.Array, states: State
-) -> tuple[jax.Array, jax.Array]:
-    """Returns logits `float32 [B, A]` and values `float32 [B]` of states `[B, ...]`.
-
-    Logits are `NEVER` where illegal, and values are 0 where the game is over.
-    """
-    logits, value, *_ = evaluate(params, keys, states)
-    legal = jax.vmap(game.legal_actions)(states)
-    over = jax.vmap(game.is_over)(states)
-    return mask_logits(legal, logits), jnp.where(over, 0.0, value)
-
-
-def expand(
-    game: Game,
-    evaluate: Evaluator,
-    params: Any,
-    keys: jax.Array,
-    actions: jax.Array,
-    states: State,
-) -> Expansion:
-    """Plays one action `[B]` in each state `[B, ...]` and evaluates the position after it."""
-    step = jax.vmap(functools.partial(play, game))(states, actions)
-    logits, value = evaluate_states(game, evaluate, params, keys, step.state)
-    return Expansion(step.state, step.reward, step.discount, logits, value)
-
-
-def expand_in_tree(
-    roots: Roots, selection: Selection, i: jax.Array, actions: jax.Array, states: State
-) -> Expansion:
-    """Expands in simulation number `i []`: one action `[B]` in each state `[B, ...]`.
-
-    For several simulations `i [K]`, there are `K * B` actions and states.
-    """
-    fold = functools.partial(jax.vmap(jax.random.fold_in, (0, None)), roots.keys_expand)
-    keys = jax.vmap(fold)(i).reshape(-1) if i.ndim else fold(i)
-    if selection.prior is None:
-        return roots.expand(keys, actions, states)
-    keys, keys_prior = split_each(keys)
-    expansion = roots.expand(keys, actions, states)
-    logits = selection.prior(keys_prior, expansion.logits)
-    return expansion._replace(logits=mask_logits(expansion.logits != NEVER, logits))
+def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Returns the trees after all simulations."""
+    tree = init(roots, selection, num_simulations)
+    one = functools.partial(simulate, roots, selection)
+    return jax.lax.fori_loop(0, num_simulations, one, tree)
 
 
 def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
@@ -106,14 +67,7 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         extra_data=None,
     )
     if roots.tree is not None:
-        invalid = tree.root_invalid_actions
-        old = roots.tree.replace(root_invalid_actions=invalid, extra_data=None)
-        keep = old.node_visits[:, ROOT] > 0
-        grown = jax.tree.map(lambda new, kept: new.at[:, : kept.shape[1]].set(kept), tree, old)
-        grown = grown.replace(
-            children_prior_logits=grown.children_prior_logits.at[:, ROOT].set(logits)
-        )
-        tree = where(keep, grown, tree)
+        tree = resume(tree, roots.tree)
     return tree.replace(extra_data=selection.extra)
 
 
@@ -130,33 +84,13 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
     edge = select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
-    expansion = expand_in_tree(roots, selection, i, edge.action, states)
+    expansion = expand(roots, selection, i, edge.action, states)
     # The node after each edge may be a finished game that an earlier simulation reached.
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
     child = jnp.where(child == UNVISITED, roots.room + i, child)
     tree = add_leaf(tree, edge, child, expansion)
     return backup(tree, child, expansion.value, edge.depth + 1)
-
-
-def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> Tree:
-    """Writes the nodes `child [B]` after the edges, and counts a visit there."""
-    batch = jnp.arange(child.shape[0])
-    at_edge, at_child = (batch, edge.node, edge.action), (batch, child)
-    return tree.replace(
-        children_index=tree.children_index.at[at_edge].set(child),
-        children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
-        children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
-        parents=tree.parents.at[at_child].set(edge.node),
-        action_from_parent=tree.action_from_parent.at[at_child].set(edge.action),
-        children_prior_logits=tree.children_prior_logits.at[at_child].set(expansion.logits),
-        raw_values=tree.raw_values.at[at_child].set(expansion.value),
-        node_values=tree.node_values.at[at_child].set(expansion.value),
-        node_visits=tree.node_visits.at[at_child].add(1),
-        embeddings=jax.tree.map(
-            lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
-        ),
-    )
 
 
 def select(selection: Selection, tree: Tree) -> Edge:
@@ -179,6 +113,40 @@ def select(selection: Selection, tree: Tree) -> Edge:
 
     first = Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
     return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
+
+
+def expand(
+    roots: Roots, selection: Selection, i: jax.Array, actions: jax.Array, states: State
+) -> Expansion:
+    """Plays actions `[B]` in states `[B, ...]` and evaluates; `i` is `[]` or `[B]`."""
+    keys = roots.keys_expand
+    keys = jax.vmap(jax.random.fold_in)(keys, jnp.broadcast_to(i, keys.shape))
+    if selection.prior is None:
+        return roots.expand(keys, actions, states)
+    keys, keys_prior = split_each(keys)
+    expansion = roots.expand(keys, actions, states)
+    logits = selection.prior(keys_prior, expansion.logits)
+    return expansion._replace(logits=mask_logits(expansion.logits != NEVER, logits))
+
+
+def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> Tree:
+    """Writes the nodes `child [B]` after the edges, and counts a visit there."""
+    batch = jnp.arange(child.shape[0])
+    at_edge, at_child = (batch, edge.node, edge.action), (batch, child)
+    return tree.replace(
+        children_index=tree.children_index.at[at_edge].set(child),
+        children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
+        children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
+        parents=tree.parents.at[at_child].set(edge.node),
+        action_from_parent=tree.action_from_parent.at[at_child].set(edge.action),
+        children_prior_logits=tree.children_prior_logits.at[at_child].set(expansion.logits),
+        raw_values=tree.raw_values.at[at_child].set(expansion.value),
+        node_values=tree.node_values.at[at_child].set(expansion.value),
+        node_visits=tree.node_visits.at[at_child].add(1),
+        embeddings=jax.tree.map(
+            lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
+        ),
+    )
 
 
 def backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from azjax._settings import NonNegative, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
-    Engine,
     Roots,
     Selection,
     Tree,
@@ -37,9 +36,6 @@ class UCT:
     exploration: NonNegative = math.sqrt(2)
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""
-    engine: Engine = "azjax"
-    """How the trees grow, always with the same results: in the loop of azjax or of mctx.search, or
-    in simulations without loops (paths), which training and its players use on GPUs."""
 
     is_deterministic = False  # It tries new actions in random order.
 

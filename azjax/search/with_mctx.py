@@ -2,9 +2,8 @@
 # pyright: reportCallIssue=false
 """mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
 
-`from_mctx` makes an algorithm from a policy of mctx. `mctx_fns` makes the arguments of a policy and
-of `mctx.search`. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
-`simulate`.
+`MctxPolicy` is an algorithm made from a policy of mctx. `mctx_fns` makes the arguments of a policy
+and of `mctx.search`. `grow` is the engine `mctx`, which runs `mctx.search`.
 """
 
 import dataclasses
@@ -30,8 +29,8 @@ from azjax.search.algorithm import (
     mask_logits,
     split_each,
 )
-from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.simulate import evaluate_states, expand, expand_in_tree
+from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
+from azjax.search.simulate import expand
 
 # The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
 _NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
@@ -85,7 +84,7 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 
     def recurrent_fn(params, key, actions, states):
         keys = batch_keys(key, check_batch(game, states))
-        return _recurrent(expand(game, evaluate, params, keys, actions, states))
+        return _recurrent(play_and_evaluate(game, evaluate, params, keys, actions, states))
 
     def invalid_actions(states):
         check_batch(game, states)
@@ -108,7 +107,7 @@ _NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch explora
 
 @dataclasses.dataclass(frozen=True)
 class MctxPolicy:
-    """A policy of mctx as an algorithm: `from_mctx(mctx.muzero_policy, num_simulations=32)`.
+    """A policy of mctx as an algorithm: `MctxPolicy(mctx.muzero_policy, num_simulations=32)`.
 
     The policy is called once for each position, with a batch of one under `vmap`. A result
     therefore depends only on the position and its key. The search passes these arguments if the
@@ -186,11 +185,8 @@ class MctxPolicy:
         return make_result(tree, output.action, output.action_weights)
 
 
-from_mctx = MctxPolicy
-
-
-def grow_by_mctx(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
-    """Returns trees that the loop of `mctx.search` grew; they equal those of `simulate`.
+def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Returns trees that the loop of `mctx.search` grew; they equal those of `simulate.grow`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
     `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
@@ -200,7 +196,7 @@ def grow_by_mctx(roots: Roots, selection: Selection, num_simulations: int) -> Tr
     def recurrent_fn(params, key, actions, embedding):
         del params, key
         states, number = embedding
-        output, states = _recurrent(expand_in_tree(roots, selection, number[0], actions, states))
+        output, states = _recurrent(expand(roots, selection, number, actions, states))
         return output, (states, number)
 
     def loop(first, last, simulate, carry):

@@ -12,6 +12,7 @@ from azjax.networks.base import Network, check_network
 from azjax.search import Algorithm
 from azjax.search.algorithm import check_algorithm
 from azjax.search.evaluators import Evaluator, network_evaluator
+from azjax.search.make import Engine
 from azjax.training.learner import Learner
 from azjax.training.replay import Replay
 from azjax.training.targets import Targets
@@ -28,6 +29,9 @@ class SelfPlayConfig:
     games_at_once: Count = 0
     """Games in a group. A device plays group after group, to save memory and fit the cache.
     0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
+    engine: Engine | None = None
+    """How search trees grow, with the same results: in the loop of azjax or of mctx.search, or in
+    simulations without loops (paths). Default: paths on GPUs, otherwise azjax."""
     unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True

@@ -65,7 +65,7 @@ def self_play(
     some_are_fast = full_moves(config) < config.unroll_length
 
     def find(algorithm: Any, keys: jax.Array, games: Games, tree: Tree | None) -> _Found:
-        search = make_search(algorithm, game, parts.evaluate)
+        search = make_search(algorithm, game, parts.evaluate, config.engine)
         is_early = games.ply < config.temperature_plies
         temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
         noise = algorithm is parts.search

@@ -72,7 +72,7 @@ def example(parts: Parts) -> Sample:
 
     def search():
         params = parts.network.fold(parts.network.init(jax.random.key(0)))
-        find = make_search(parts.search, parts.game, parts.evaluate)
+        find = make_search(parts.search, parts.game, parts.evaluate, parts.selfplay.engine)
         return parts.targets.note(find(params, jax.random.key(0), init_batch(parts.game, 1)))
 
     # Without a note, no search is traced.

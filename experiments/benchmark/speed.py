@@ -18,8 +18,8 @@ from azjax import training
 from azjax.games.base import Game, init_batch
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
-from azjax.search.algorithm import Engine
 from azjax.search.evaluators import uniform_evaluator
+from azjax.search.make import Engine
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import make_play, run_config, step
 from experiments.benchmark.options import Options, median_seconds, show
@@ -50,8 +50,8 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
     keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
 
     def compiled(engine: Engine):
-        config = PUCT(num_simulations=options.simulations, engine=engine)
-        search = make_search(config, game, uniform_evaluator(game))
+        config = PUCT(num_simulations=options.simulations)
+        search = make_search(config, game, uniform_evaluator(game), engine)
         ours = jax.shard_map(
             lambda keys, states: search(None, keys, states, 1.0, True).action,
             mesh=mesh,

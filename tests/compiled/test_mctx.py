@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from azjax.games.base import play
-from azjax.search import NEVER, Gumbel, from_mctx, mctx_fns, rollout_evaluator
+from azjax.search import NEVER, Gumbel, MctxPolicy, mctx_fns, rollout_evaluator
 from guard import sharing
 from tables import BATCH, assert_equal, bench, repeat, run, search_table
 
@@ -75,7 +75,7 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
 
 # mctx's policies as algorithms; those without noise are compared with mctx in `tests/system`.
 
-MUZERO = from_mctx(mctx.muzero_policy, num_simulations=8)
+MUZERO = MctxPolicy(mctx.muzero_policy, num_simulations=8)
 
 
 def test_a_policy_explores_only_at_a_temperature():
@@ -92,7 +92,7 @@ def test_a_policy_explores_only_at_a_temperature():
 def test_a_policy_gets_its_noise_where_the_search_adds_some(some_states):
     table, policy = bench("tic_tac_toe").random_table(), mctx.muzero_policy
     quiet, noisy = (
-        from_mctx(functools.partial(policy, dirichlet_fraction=share), 8) for share in (0.0, 1.0)
+        MctxPolicy(functools.partial(policy, dirichlet_fraction=share), 8) for share in (0.0, 1.0)
     )
     prior = run(quiet, table, some_states, add_noise=True).prior
     np.testing.assert_allclose(run(noisy, table, some_states).prior, prior, atol=1e-6)

@@ -12,7 +12,8 @@ from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.search import PUCT, ROOT, Gumbel, make_search, reroot, uniform_evaluator
-from azjax.search.puct import prune_forced
+from azjax.search.forced import prune_forced
+from azjax.search.puct import puct_terms
 from azjax.training import selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
@@ -193,11 +194,11 @@ def test_pruning_takes_what_a_hand_computation_takes():
         children_discounts=jnp.zeros_like(tree.children_discounts),
         node_visits=tree.node_visits.at[ROOT].set(101),
     )
-    settings = PUCT(forced_playouts=2.0, c_puct=1.0)
-    score = 0.5 + 0.5 * np.sqrt(101) / 81
-    deserved = int(np.ceil(0.25 * np.sqrt(101) / (score - 0.3) - 1))
+    best = 0.5 + 0.5 * np.sqrt(101) / 81
+    deserved = int(np.ceil(0.25 * np.sqrt(101) / (best - 0.3) - 1))
     kept = np.array([80, max(deserved, 12 - 7), 0])  # The third is left with 1 visit, then none.
-    found = np.asarray(prune_forced(settings, tree, jnp.asarray(visits)))[legal]
+    score = functools.partial(puct_terms, PUCT(c_puct=1.0))
+    found = np.asarray(prune_forced(2.0, score, tree, jnp.asarray(visits)))[legal]
     np.testing.assert_allclose(found, kept / kept.sum(), rtol=1e-5)
 
 

@@ -45,7 +45,7 @@ def alone(solution):
 def test_searches_are_verified_with_their_settings_and_without_noise(solution, monkeypatch, alone):
     calls, done, checked = [], [], []
 
-    def make_search(search, game, evaluate, engine):
+    def make_search(search, game, evaluate):
         def find(params, key, states, temperature=0.0, add_noise=False):
             calls.append((search, temperature, add_noise))
             legal = jax.vmap(game.legal_actions)(states)

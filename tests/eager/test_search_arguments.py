@@ -1,6 +1,7 @@
 """What a search depends on, and what it refuses, while it is traced."""
 
 import functools
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +16,15 @@ from azjax.search import (
     PUCT,
     UCT,
     Gumbel,
-    from_mctx,
+    MctxPolicy,
     make_search,
     mctx_fns,
     network_evaluator,
+    paths,
+    simulate,
     uniform_evaluator,
 )
-from azjax.search import make as making
+from azjax.search.make import Engine
 from refusals import assert_refused
 
 
@@ -34,16 +37,17 @@ def test_the_engine_is_the_one_chosen(monkeypatch, tic_tac_toe):
         return original(*args, **kwargs)
 
     monkeypatch.setattr(mctx, "search", functools.partial(spy, "mctx", mctx.search))
-    monkeypatch.setattr(making, "simulate", functools.partial(spy, "azjax", making.simulate))
-    for default, given, expected in [
-        ("azjax", None, "azjax"),
-        ("mctx", None, "mctx"),
-        ("mctx", "azjax", "azjax"),
-        ("azjax", "mctx", "mctx"),
-    ]:
-        config = UCT(num_simulations=2, engine=default)
-        search = make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe), given)
-        jax.eval_shape(search, None, key, states)
+    for name, module in (("azjax", simulate), ("paths", paths)):
+        monkeypatch.setattr(module, "simulate", functools.partial(spy, name, module.simulate))
+    make = functools.partial(make_search, UCT(num_simulations=2), tic_tac_toe)
+    given = {engine: (engine, "gpu") for engine in get_args(Engine)}
+    fastest = {"paths": (None, "cuda"), "azjax": (None, "tpu")}
+    for expected, (engine, platform) in [*given.items(), *fastest.items()]:
+        monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
+        search = make(uniform_evaluator(tic_tac_toe), engine)
+        with monkeypatch.context() as patch:  # It is chosen when the search is built.
+            patch.setattr(jax, "default_backend", None)
+            jax.eval_shape(search, None, key, states)
         assert {*calls} == {expected}
         calls.clear()
 
@@ -62,7 +66,7 @@ def wrong_arguments(game):
 def wrong_settings(game):
     for algorithm, name, value in [
         *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT)),
-        *((PUCT, "engine", "mcts"), (PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
+        *((PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
         *((PUCT, "first_play_urgency", "win"), (Gumbel, "max_considered_actions", 0)),
     ]:
         yield functools.partial(algorithm, **{name: value}), f"search.{name} is {value!r}: use "
@@ -79,9 +83,9 @@ def wrong_parts(game):
             (PUCT(), game, evaluate, "fast"),
             "engine is 'fast': use 'azjax' or 'paths' or 'mctx'",
         ),
-        (from_mctx, (3,), "search.policy is 3, which is not of type Callable"),
-        (from_mctx, (policy, 0), "search.num_simulations is 0"),
-        (from_mctx, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),
+        (MctxPolicy, (3,), "search.policy is 3, which is not of type Callable"),
+        (MctxPolicy, (policy, 0), "search.num_simulations is 0"),
+        (MctxPolicy, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),
         (make_search(PUCT(), game, network), (None, key, states), "params is None, and the eval"),
     ]
     yield from ((functools.partial(call, *given), fragment) for call, given, fragment in rows)

@@ -93,9 +93,12 @@ def test_choices_depend_on_the_platform(monkeypatch):
     ]:
         selfplay = dataclasses.replace(CONFIG.selfplay, games_at_once=asked)
         parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay), platform=platform)
-        assert parts.selfplay == dataclasses.replace(selfplay, games_at_once=expected)
         engine = "paths" if platform in ("cuda", "gpu", "rocm") else "azjax"
-        assert parts.search == dataclasses.replace(CONFIG.search, engine=engine)
+        chosen = {"games_at_once": expected, "engine": engine}
+        assert parts.selfplay == dataclasses.replace(selfplay, **chosen)
+        given = dataclasses.replace(selfplay, engine="mctx")
+        parts = make_parts(dataclasses.replace(CONFIG, selfplay=given), platform=platform)
+        assert parts.selfplay.engine == "mctx"
     assert training.compiler_options() == {"xla_backend_optimization_level": 1}
     assert training.compiler_options(often=False) == {"xla_backend_optimization_level": 0}
     with monkeypatch.context() as patch:
@@ -133,11 +136,25 @@ MIXED = (
 @dataclasses.dataclass(frozen=True)
 class Incomplete:
     algorithm: str = "mine"
-    num_simulations: int = 4
+    num_simulations: Any = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class WithoutProperty(Incomplete):
+    """Its `is_deterministic` is a method, which is true although the search is random."""
+
+    def is_deterministic(self):
+        return False
+
+    def select(self, roots):
+        raise NotImplementedError
 
 
 def too_wide(params, key, states):
     return jnp.zeros((2, 7)), jnp.zeros(2)
+
+
+NUMBERS = (3.0, "has the num_simulations 3.0: give"), ("32", "has the num_simulations '32': give")
 
 
 def evaluators(evaluate):
@@ -163,6 +180,8 @@ def test_parts_that_do_not_fit_together():
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
         (lambda: make(Incomplete()), "the search, of type Incomplete, has no is_deterministic: "),
+        (lambda: make(WithoutProperty()), "has the is_deterministic <bound method ...: give it"),
+        *((functools.partial(make, Incomplete(num_simulations=n)), said) for n, said in NUMBERS),
         (lambda: make("puct"), "the search, of type str, has no algorithm: give it the"),
         (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
         *((call, "returns (float32[2, 7], float32[2]): make") for call in evaluators(too_wide)),

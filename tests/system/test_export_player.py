@@ -30,7 +30,7 @@ def read(path):
 
 def test_a_file_searches_as_the_player_does(tmp_path):
     player = az.load("hex:4")
-    parts = player.parts._replace(search=PUCT(engine="mctx"))
+    parts = player.parts._replace(search=PUCT())
     player = dataclasses.replace(player, parts=parts)
     exported = read(az.export(player, tmp_path / "player.stablehlo", num_simulations=6))
     assert exported.platforms == ("cpu", "cuda", "tpu") and exported.nr_devices == 1

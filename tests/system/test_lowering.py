@@ -24,9 +24,8 @@ def test_an_iteration_follows_its_configuration(name):
     config, number = CONFIGS[name], [*CONFIGS].index(name)
     platform, devices = ("cuda", "tpu")[number % 2], 2 if number % 3 == 0 else 1
     if number % 4 >= 2:
-        config = dataclasses.replace(
-            config, search=dataclasses.replace(config.search, engine="mctx")
-        )
+        selfplay = dataclasses.replace(config.selfplay, engine="mctx")
+        config = dataclasses.replace(config, selfplay=selfplay)
     parts, mesh = make_parts(config, platform=platform), training.make_mesh(jax.devices()[:devices])
     run, state = training.make_iteration(parts, mesh), training.abstract_state(parts, mesh)
     text = export.export(run, platforms=[platform])(state).mlir_module()

@@ -19,7 +19,7 @@ from azjax import games
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig, make_network
-from azjax.search import ALGORITHMS, PUCT, ROOT, UCT, Gumbel, from_mctx, make_search, mctx_fns
+from azjax.search import ALGORITHMS, PUCT, ROOT, UCT, Gumbel, MctxPolicy, make_search, mctx_fns
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, uct
 from tables import BATCH, ENGINES, assert_equal, bench, search_by, search_table
@@ -54,7 +54,6 @@ def test_all_engines_find_the_same_bit_for_bit(algorithm, solution):
 def test_a_custom_algorithm_with_a_network_runs_on_all_engines():
     game = games.make("connect_four")
     rule = runpy.run_path(str(EXAMPLES / "search_rule.py"))["GrowingPUCT"](num_simulations=40)
-    assert not hasattr(rule, "engine")
     states = jax.tree.map(lambda leaf: leaf[::97][:BATCH], game.positions().states)
     given = rule, game, *with_network(game), states
     assert_engines_agree(lambda engine: search_by(engine, *given))
@@ -120,7 +119,7 @@ def find(config, states, params=None, evaluate=BENCH.evaluate):
 
 
 def find_directly(policy, states, params=None, evaluate=BENCH.evaluate):
-    """The output of a policy of mctx, without `from_mctx`."""
+    """The output of a policy of mctx, without `MctxPolicy`."""
     fns, (key_root, key) = mctx_fns(GAME, evaluate), jax.random.split(jax.random.key(0))
     act = jax.jit(lambda p: policy(p, key, fns.root(p, key_root, states), fns.recurrent_fn))
     return jax.device_get(act(params))
@@ -154,7 +153,7 @@ def test_searches_equal_the_policies_of_mctx(some_states):
         (PUCT(c_puct=2.5), puct),
         (Gumbel(max_considered_actions=3, value_scale=0.5), gumbel),
     ]:
-        ours, theirs = (find(each, some_states, table) for each in (config, from_mctx(policy)))
+        ours, theirs = (find(each, some_states, table) for each in (config, MctxPolicy(policy)))
         equal = (ours.visit_counts == theirs.visit_counts).all(axis=1)
         assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.
         most = theirs.visit_counts.max(axis=1, keepdims=True)
@@ -171,7 +170,7 @@ def test_a_policy_as_an_algorithm_equals_the_policy():
     settings = {"num_simulations": 16, "gumbel_scale": 0.0, "invalid_actions": invalid}
     policy = functools.partial(mctx.gumbel_muzero_policy, **settings)
     expected = find_directly(policy, states, table)
-    result = find(from_mctx(mctx.gumbel_muzero_policy, 16), states, table)
+    result = find(MctxPolicy(mctx.gumbel_muzero_policy, 16), states, table)
     live = np.arange(32) % 4 != 3
     visits = expected.search_tree.summary().visit_counts
     np.testing.assert_array_equal(result.visit_counts[live], visits[live])
@@ -187,7 +186,7 @@ def test_a_policy_as_an_algorithm_equals_the_policy():
 
 def test_mctx_expands_finished_games_and_visits_illegal_actions():
     """Illegal actions at the root without the mask, and in the tree where values are NaN."""
-    uniform, muzero = uniform_evaluator(GAME), from_mctx(mctx.muzero_policy, 64)
+    uniform, muzero = uniform_evaluator(GAME), MctxPolicy(mctx.muzero_policy, 64)
     below, illegal = visits_below(find(muzero, batch(THREAT), None, uniform).tree)
     assert below > 20 and illegal == 0
     result = find(PUCT(num_simulations=64), batch(THREAT), None, uniform)
@@ -199,7 +198,7 @@ def test_mctx_expands_finished_games_and_visits_illegal_actions():
     def hurt(params, keys, states):
         return jnp.zeros((len(states.board), 9)), jnp.full(len(states.board), jnp.nan)
 
-    tree = find(from_mctx(mctx.gumbel_muzero_policy, 64), batch(OPEN), None, hurt).tree
+    tree = find(MctxPolicy(mctx.gumbel_muzero_policy, 64), batch(OPEN), None, hurt).tree
     assert visits_below(tree)[1] > 0
 
 
@@ -208,7 +207,7 @@ def test_mctx_rescales_the_values_of_every_node():
     states, table = batch((0,) * 9), BENCH.random_table()
     small = table._replace(values=table.values / 128)
     for config, same in [
-        (from_mctx(mctx.muzero_policy, 4), True),
+        (MctxPolicy(mctx.muzero_policy, 4), True),
         (PUCT(num_simulations=4), False),
     ]:
         large, other = (find(config, states, params).tree for params in (table, small))

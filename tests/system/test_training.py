@@ -118,9 +118,9 @@ def read(run_dir, name="certificate.json"):
 def test_both_engines_train_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(certificate, "search_policy", network_alone)
     run_dir = tmp_path / "mctx"
-    options = ["--no-report", "--search.engine", "mctx"]
+    options = ["--no-report", "--selfplay.engine", "mctx"]
     assert train_in(run_dir, *RUN, *options) == 0
-    assert runs.read_config(run_dir).search.engine == "mctx"
+    assert runs.read_config(run_dir).selfplay.engine == "mctx"
     folders = [each / "checkpoints" / "8" for each in (trained.run_dir, run_dir)]
     ours, theirs = (read_summary(folder)["files"] for folder in folders)
     assert ours == theirs  # Digests of the whole state, including the buffer.
