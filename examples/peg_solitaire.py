@@ -89,3 +89,10 @@ def make():
         most_positions=3016,
         display=az.games.Display(render, name_actions=name_actions),
     )
+
+
+if __name__ == "__main__":
+    game = make()
+    az.check_game(game)
+    solution = az.solve(game)
+    print(f"{solution.num_states:,} positions; a single peg can be left: {solution.values[0] == 1}")

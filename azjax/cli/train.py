@@ -113,7 +113,7 @@ def _prepare(words: Sequence[str], alone: bool) -> None:
     if distributed:
         if "resume" not in given:  # A wrong option is refused before the others wait.
             config = presets.get(given.get("preset") or "default")
-            fill(Options(config=config), words, _PROG)
+            fill(Options(config=config, plan=Plan()), words, _PROG)
         processes.join()
         if not processes.is_first():
             interrupts.now.outcome = None

@@ -32,8 +32,8 @@ def keys(count, seed=0):
 def random_search():
     """A random player; the value of its policy is the temperature, other values differ."""
 
-    def make_search(algorithm, game, evaluate):
-        assert (algorithm, evaluate) == ("algorithm", "evaluate")
+    def make_search(algorithm, game, evaluate, engine):
+        assert (algorithm, evaluate, engine) == ("algorithm", "evaluate", None)
 
         def search(params, keys, states, temperature, add_noise, tree):
             assert params is PARAMS and add_noise and tree is None
