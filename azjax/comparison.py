@@ -31,7 +31,7 @@ from azjax.proof.callbacks import LabelledEvaluation, iterations_between
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.training import Parts, TrainState, compiled, init, iteration, make_mesh
-from azjax.training.selfplay import full_moves
+from azjax.training.selfplay import count_evaluations
 from azjax.training.step import AXIS
 
 _RESAMPLES = 10_000
@@ -64,14 +64,6 @@ class Effect(NamedTuple):
     measure: str  # `evaluations` to the target, or the last `error` if too few seeds reached it.
     ratio: Interval  # Median over the seeds, with its 95% interval; below 1 is better.
     p_value: float  # That the settings do not differ, corrected for the number of settings (Holm).
-
-
-def count_evaluations(parts: Parts) -> int:
-    """Returns the network evaluations of one iteration of self-play."""
-    config, simulations = parts.selfplay, parts.search.num_simulations
-    full = full_moves(config)
-    fast = (config.unroll_length - full) * (config.fast_simulations + 1)
-    return config.games * (full * (simulations + 1) + fast)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
@@ -132,7 +124,8 @@ def train_seeds(
 ) -> Curves:
     """Trains all seeds with one setting until each has made this many network evaluations."""
     parts = make_parts(config, game)
-    each, (measure, cost) = count_evaluations(parts), make_measure(parts)
+    each = count_evaluations(parts.selfplay, parts.search.num_simulations)
+    measure, cost = make_measure(parts)
     last = max(1, round(evaluations / each))
     every = max(iterations_between(parts, cost, 0.1), last // 100)
     states, advance = compile_seeds(parts, seeds)
@@ -182,7 +175,9 @@ def compare(
       tell: called with sentences on the progress.
     """
     path = pathlib.Path(path)
-    budget = iterations * count_evaluations(make_parts(next(iter(settings.values())), game))
+    first = make_parts(next(iter(settings.values())), game)
+    each = count_evaluations(first.selfplay, first.search.num_simulations)
+    budget = iterations * each
     made = {"game": game.name, "seeds": seeds, "evaluations": budget}
     known = read(path, made) if path.exists() else []
     done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}

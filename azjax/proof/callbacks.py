@@ -18,6 +18,7 @@ from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
 from azjax.training.loop import Callback, Loop
+from azjax.training.selfplay import count_evaluations
 
 _SOLVER_SHARE = 0.1  # Evaluations for verdicts, per evaluation in self-play, except in small games.
 _LABELS_SHARE = 0.02  # Evaluations of labelled positions, per evaluation in self-play.
@@ -29,8 +30,8 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
     If a check makes this many `evaluations`, all checks together make at most `share` times as many
     evaluations as self-play.
     """
-    moves = parts.selfplay.games * parts.selfplay.unroll_length
-    return math.ceil(evaluations / (share * moves * (parts.search.num_simulations + 1)))
+    played = count_evaluations(parts.selfplay, parts.search.num_simulations)
+    return math.ceil(evaluations / (share * played))
 
 
 class Verification(Callback):

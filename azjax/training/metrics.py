@@ -31,7 +31,7 @@ class Record:
     losing_lines_second: int | None = None
     value_sign_errors: int | None = None
     value_error: float | None = None
-    # Results for the network without search in labelled positions, see `labelled.Rates`: `error`,
+    # Results for the network without search in labelled positions (`proof.verify.Rates`): `error`,
     # the fraction of moves that worsen the outcome, `error/CLASS`, the same for a class, and
     # `sign_error`, the fraction of values with the wrong sign. Empty without this evaluation.
     errors: dict[str, float] = dataclasses.field(default_factory=dict)

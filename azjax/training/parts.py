@@ -42,7 +42,7 @@ class SelfPlayConfig:
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
     """Maximum number of random opening moves; the number is uniform from 0."""
     archive: Count = 0
-    """Buckets of the position buffer, from which games may start; see `selfplay.Archive`.
+    """Buckets of the position buffer, from which games may start; see `archive.Archive`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
     """Of the games with random openings, the fraction that start from the position buffer

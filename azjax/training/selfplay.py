@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.games import hashing
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
 from azjax.search import Tree, make_search, reroot
+from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.targets import Sample, Transition
 
@@ -24,32 +24,20 @@ class Games(NamedTuple):
     ply: jax.Array  # int32 [B], number of moves made, including the opening.
 
 
-class Archive(NamedTuple):
-    """The position buffer: positions met in self-play, from which new games may start.
-
-    Random openings reach some positions rarely or never. Starting games uniformly from the
-    positions met so far covers them evenly, as in Go-Exploit (Trudeau and Bowling 2023, "Targeted
-    Search Control in AlphaZero"). The buffer is a hash table with `K` buckets. A position is stored
-    once, however often it is met, until a position with the same bucket replaces it.
-    """
-
-    entries: Any  # [K, ...], the content of each bucket.
-    full: jax.Array  # bool [K], whether a bucket has content.
-    filled: jax.Array  # int32 [K], the full buckets, in the order in which they were filled.
-    used: jax.Array  # int32 [], number of full buckets.
-
-
 def self_play(
     parts: Parts,
     variables: Variables,
     keys: jax.Array,
     games: Games,
     archive: Archive | None = None,
+    schedule: jax.Array | None = None,
 ) -> tuple[Games, Transition]:
     """Plays the moves of one iteration in every game; finished games restart in place.
 
     Keys are one, or `[B]`, one per game, so that a game does not depend on the others. Without
     `selfplay.carry_over`, new games replace the given ones. New games may start from the archive.
+
+    `schedule` says which moves have a full search; by default the first ones.
 
     Returns:
       The games in flight afterwards, and the moves `[T, B, ...]`.
@@ -60,33 +48,16 @@ def self_play(
     if not config.carry_over:
         keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         games = start(first_keys)
-    params = parts.network.fold(variables)
+    search = _make_search(parts, parts.network.fold(variables))
     purposes = 2 if archive is None else 3
-    some_are_fast = full_moves(config) < config.unroll_length
-
-    def find(algorithm: Any, keys: jax.Array, games: Games, tree: Tree | None) -> _Found:
-        search = make_search(algorithm, game, parts.evaluate, config.engine)
-        is_early = games.ply < config.temperature_plies
-        temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
-        noise = algorithm is parts.search
-        result = search(params, keys, games.states, temperature, add_noise=noise, tree=tree)
-        value, note = parts.targets.root_value(result), parts.targets.note(result)
-        kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
-        return _Found(result.action, result.action_weights, value, note, kept)
-
-    shorter: Any = parts.search
-    if some_are_fast:
-        shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
-    full, fast = functools.partial(find, parts.search), functools.partial(find, shorter)
+    if schedule is None:
+        schedule = jnp.arange(config.unroll_length) < full_moves(config)
 
     def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array]):
         """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
         (games, tree), (keys, is_full) = carry, inputs
         planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
-        if some_are_fast:
-            found = jax.lax.cond(is_full, full, fast, keys[:, 0], games, tree)
-        else:
-            found = full(keys[:, 0], games, tree)
+        found = search(is_full, keys[:, 0], games, tree)
         step = jax.vmap(functools.partial(play, game))(games.states, found.action)
         over = jax.vmap(game.is_over)(step.state)
         transition = Transition(
@@ -98,24 +69,20 @@ def self_play(
             reward=step.reward,
             discount=step.discount,
             extra=found.note,
-            is_full=jnp.broadcast_to(is_full, over.shape) if some_are_fast else (),
+            is_full=jnp.broadcast_to(is_full, over.shape),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
         moved = Games(step.state, games.ply + 1)
         return (restart(start, keys[:, 1], over, moved), found.tree), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
-        length, games = config.unroll_length, group[1]
-        split = functools.partial(jax.random.split, num=(length, purposes + some_are_fast))
-        keys = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1)
-        is_full = jnp.arange(length) < full_moves(config)
-        if some_are_fast:
-            is_full = jax.random.permutation(keys[0, 0, -1], is_full)
+        split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
+        keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
         tree = None
         if config.reuse:  # At first, there is nothing to continue.
-            shapes = jax.eval_shape(lambda: full(keys[0, :, 0], games, None).tree)
+            shapes = jax.eval_shape(lambda: search(schedule[0], keys[0, :, 0], games, None).tree)
             tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, is_full))
+        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule))
         return games, transitions
 
     size = group_size(config, len(keys))
@@ -138,9 +105,43 @@ class _Found(NamedTuple):
     tree: Tree | None  # What the next search continues.
 
 
+def _make_search(parts: Parts, params: Any) -> Callable[..., _Found]:
+    """Builds `(is_full [], keys [B], games, tree) -> _Found`, the searches of one move."""
+    config = parts.selfplay
+
+    def find(algorithm: Any, noise: bool, keys: jax.Array, games: Games, tree: Tree | None):
+        search = make_search(algorithm, parts.game, parts.evaluate, config.engine)
+        is_early = games.ply < config.temperature_plies
+        temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
+        result = search(params, keys, games.states, temperature, add_noise=noise, tree=tree)
+        value, note = parts.targets.root_value(result), parts.targets.note(result)
+        kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
+        return _Found(result.action, result.action_weights, value, note, kept)
+
+    full = functools.partial(find, parts.search, True)
+    if full_moves(config) == config.unroll_length:
+        return lambda is_full, *given: full(*given)
+    shorter: Any = parts.search
+    shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
+    fast = functools.partial(find, shorter, False)
+    return lambda is_full, *given: jax.lax.cond(is_full, full, fast, *given)
+
+
 def full_moves(config: SelfPlayConfig) -> int:
     """Returns the number of moves of a game in one iteration that have a full search."""
     return max(1, round(config.full_share * config.unroll_length))
+
+
+def draw_schedule(config: SelfPlayConfig, key: jax.Array) -> jax.Array:
+    """Draws which moves of an iteration have a full search, `bool [T]`, the same for all games."""
+    return jax.random.permutation(key, jnp.arange(config.unroll_length) < full_moves(config))
+
+
+def count_evaluations(config: SelfPlayConfig, num_simulations: int) -> int:
+    """Returns the network evaluations of one iteration of self-play, over all devices."""
+    full = full_moves(config)
+    fast = (config.unroll_length - full) * (config.fast_simulations + 1)
+    return config.games * (full * (num_simulations + 1) + fast)
 
 
 def keep_full(config: SelfPlayConfig, transitions: Transition, samples: Sample) -> Sample:
@@ -235,41 +236,3 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]
     size = max(size for least in small for size in (least, games // least) if size <= limit)
     return size if 4 * size >= limit else games
-
-
-def make_archive(example: Any, places: int) -> Archive:
-    """Returns an empty buffer with `places` buckets, for entries of the shapes of `example`."""
-    entries = jax.tree.map(lambda x: jnp.broadcast_to(x, (places, *jnp.shape(x))), example)
-    nowhere = jnp.zeros(places, jnp.int32)
-    return Archive(entries, jnp.zeros(places, bool), nowhere, jnp.int32(0))
-
-
-def add(archive: Archive, states: State, entries: Any) -> Archive:
-    """Stores entries `[N, ...]` by their states `[N, ...]`; each bucket keeps the last one."""
-    size = len(archive.full)
-    place = hashing.buckets(states, size)
-    number = jnp.arange(len(place), dtype=jnp.int32)
-    # Scattering the entries directly could mix leaves of entries that share a bucket.
-    stays = jnp.full(size, -1, jnp.int32).at[place].max(number)[place] == number
-    begins = stays & ~archive.full[place]
-    to = jnp.where(stays, place, size)
-    order = jnp.where(begins, archive.used + jnp.cumsum(begins, dtype=jnp.int32) - 1, size)
-    return Archive(
-        entries=jax.tree.map(
-            lambda old, new: old.at[to].set(new, mode="drop"), archive.entries, entries
-        ),
-        full=archive.full.at[to].set(True, mode="drop"),
-        filled=archive.filled.at[order].set(place.astype(jnp.int32), mode="drop"),
-        used=archive.used + jnp.sum(begins, dtype=jnp.int32),
-    )
-
-
-def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
-    """Draws an entry uniformly, by a number `float32 []` in [0, 1).
-
-    Returns:
-      The entry, and whether the buffer has any, `bool []`.
-    """
-    chosen = jnp.floor(uniform * archive.used.astype(uniform.dtype)).astype(jnp.int32)
-    place = archive.filled[jnp.minimum(chosen, archive.used - 1)]
-    return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.used > 0

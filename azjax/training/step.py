@@ -18,10 +18,12 @@ from jax.sharding import PartitionSpec as P
 
 from azjax.games.base import init_batch
 from azjax.search import make_search
+from azjax.training import archive as archives
 from azjax.training import selfplay
+from azjax.training.archive import Archive
 from azjax.training.learner import LearnerState, Losses
 from azjax.training.parts import Parts, check_parts
-from azjax.training.selfplay import Archive, Games, self_play, start_games
+from azjax.training.selfplay import Games, self_play, start_games
 from azjax.training.targets import Sample, Transition, no_extra
 
 AXIS = "data"  # The only axis of the mesh.
@@ -61,7 +63,7 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
         learner=parts.learner.init(parts.network.init(key_network)),
         replay=parts.replay.init(example(parts), parts.replay.shards),
         games=games,
-        archive=selfplay.make_archive(first, places) if places else None,
+        archive=archives.make_archive(first, places) if places else None,
         key=key_run,
         iteration=jnp.zeros((), jnp.int32),
     )
@@ -105,7 +107,13 @@ def iteration(
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
     keys = local_keys(key_play, len(state.games.ply), axis_name)
-    games, transitions = self_play(parts, state.learner.average, keys, state.games, state.archive)
+    schedule = None
+    if parts.selfplay.full_share < 1:  # The games' keys are numbered from 0.
+        key_schedule = jax.random.fold_in(key_play, parts.selfplay.games)
+        schedule = selfplay.draw_schedule(parts.selfplay, key_schedule)
+    games, transitions = self_play(
+        parts, state.learner.average, keys, state.games, state.archive, schedule
+    )
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
@@ -125,7 +133,7 @@ def iteration(
         if axis_name is not None:
             met = jax.lax.all_gather(met, axis_name, axis=1, tiled=True)
         met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
-        archive = selfplay.add(archive, met.states, met)
+        archive = archives.add(archive, met.states, met)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
 
 

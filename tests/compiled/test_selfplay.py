@@ -15,8 +15,9 @@ from azjax.games.base import init_batch, play, random_action
 from azjax.games.rows import distinct, pack
 from azjax.search import SearchResult
 from azjax.training import selfplay
+from azjax.training.archive import add, draw, make_archive
 from azjax.training.parts import SelfPlayConfig
-from azjax.training.selfplay import Games, add, draw, make_archive, self_play, start_games
+from azjax.training.selfplay import Games, self_play, start_games
 from small import playing
 
 GAME, PILE = games.make("tic_tac_toe"), misere_pile.make()

@@ -12,6 +12,7 @@ from azjax.cli import compare
 from azjax.comparison import Curves, compare_pairs, effects, holm
 from azjax.runs.config import Config, make_parts
 from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import count_evaluations
 from refusals import assert_refused, check_program
 
 GAME = games.make("tic_tac_toe")
@@ -71,8 +72,8 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
     small = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
     fast = SelfPlayConfig(games=8, unroll_length=4, full_share=0.25, fast_simulations=3)
     parts = make_parts(small)
-    assert comparison.count_evaluations(parts) == 8 * 4 * 17
-    assert comparison.count_evaluations(parts._replace(selfplay=fast)) == 8 * (17 + 3 * 4)
+    assert count_evaluations(small.selfplay, 16) == 8 * 4 * 17
+    assert count_evaluations(fast, 16) == 8 * (17 + 3 * 4)
     path, settings = tmp_path / "c.json", {"a": small, "b": dataclasses.replace(small, seed=1)}
     comparison.compare({"a": small}, GAME, path, seeds=2, iterations=3)
     assert trained == [("a", 2, 3 * 8 * 4 * 17)]
