@@ -111,9 +111,8 @@ def iteration(
     if parts.selfplay.full_share < 1:  # The games' keys are numbered from 0.
         key_schedule = jax.random.fold_in(key_play, parts.selfplay.games)
         schedule = selfplay.draw_schedule(parts.selfplay, key_schedule)
-    games, transitions = self_play(
-        parts, state.learner.average, keys, state.games, state.archive, schedule
-    )
+    average = state.learner.average
+    games, transitions = self_play(parts, average, keys, state.games, state.archive, schedule)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),

@@ -225,7 +225,7 @@ def found():
         return state.replay.samples, state.learner.variables, metrics, samples, images
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "self_play", lambda p, v, keys, games, archive: (games, moves))
+        patch.setattr(steps, "self_play", lambda p, v, keys, games, *others: (games, moves))
         return jax.device_get(iterate(KEY))
 
 

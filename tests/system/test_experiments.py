@@ -100,7 +100,8 @@ def test_a_ladder_trains_draws_and_continues(trained, tmp_path, monkeypatch, cap
     """Each training is a copy of that of other tests."""
     commands = []
 
-    def run(command):
+    def run(command, env):
+        assert env["JAX_ENABLE_COMPILATION_CACHE"] == "0"
         commands.append(command)
         shutil.copytree(trained.run_dir, command[command.index("--run-dir") + 1])
         return SimpleNamespace(returncode=0)
