@@ -14,11 +14,16 @@ The files in `tests/mistakes` list them, as in this example:
     +children_prior_logits[node] > NEVER
 
 Name a single quick test. The output shows which test noticed a mistake, and its CPU seconds.
-`tests/eager/test_documentation.py` checks that all texts and tests exist.
+`tests/eager/test_mutations.py` checks that all texts and tests exist.
 """
 
 import argparse
+import ast
+import functools
+import gc
+import graphlib
 import importlib
+import multiprocessing
 import os
 import pathlib
 import shutil
@@ -70,9 +75,23 @@ MUTATIONS = [
 ]
 
 
-# Imported once, before the forks; none starts a thread of JAX.
+# Imported once; each mistake is then made in a fork of the process. None starts a thread of JAX.
 LIBRARIES = "chex flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy"
 TIMEOUT = 600  # Seconds after which a test counts as hanging.
+
+
+class Result(NamedTuple):
+    """What the tests of a mistake did.
+
+    Attributes:
+      failed: the test that noticed it; empty if none did.
+      why: why it was not noticed.
+      seconds: CPU time.
+    """
+
+    failed: str
+    why: str
+    seconds: float
 
 
 def copy_tree(folder: pathlib.Path) -> None:
@@ -88,37 +107,87 @@ def copy_tree(folder: pathlib.Path) -> None:
     (folder / ".pytest_cache").symlink_to(cache)
 
 
-def start(mutation: Mutation, folder: pathlib.Path) -> int:
-    """Makes a mistake in a copy of the tree and runs its tests, in a fork; returns its number."""
-    if process := os.fork():
-        return process
-    status = 70
+def start_worker(temporary: str) -> None:
+    """Moves this process to its own copy of the tree, and imports the library from there."""
+    folder = pathlib.Path(temporary) / str(os.getpid())
+    copy_tree(folder)
+    os.chdir(folder)
+    sys.path[0] = str(folder)
+    for module in find_imports():
+        importlib.import_module(module)
+    gc.freeze()  # Each fork would look through all of it.
+
+
+@functools.cache
+def find_imports() -> dict[str, set[str]]:
+    """Returns the modules of the library, each with the modules that it imports."""
+    files = {}
+    for path in sorted(pathlib.Path("azjax").rglob("*.py")):
+        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        files[name] = ast.parse(path.read_text())
+    files.pop("azjax.__main__")
+    imports: dict[str, set[str]] = {}
+    for name, tree in files.items():
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        given = {(f"{n.module}.{each.name}", n.module) for n in nodes for each in n.names}
+        found = {whole if whole in files else package for whole, package in given}
+        imports[name] = found & files.keys() - {name, "azjax"}
+    return imports
+
+
+def load_again(file: str) -> None:
+    """Executes a changed module again, and all that import it, in the order of their imports."""
+    imports = find_imports()
+    changed = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")}
+    for module in graphlib.TopologicalSorter(imports).static_order():
+        if module in changed or imports[module] & changed:
+            changed.add(module)
+            importlib.reload(sys.modules[module])
+
+
+def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
+    """Runs the tests of a mistake until one fails; returns the exit status."""
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if mutation.file.startswith("azjax/") and mutation.file.endswith(".py"):
+        load_again(mutation.file)
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    return importlib.import_module("pytest").main([*options, *mutation.tests.split()])
+
+
+def attempt(mutation: Mutation) -> Result:
+    """Makes a mistake in the copy of this process, runs its tests in a fork, and undoes it."""
+    path, log = pathlib.Path(mutation.file), pathlib.Path(f"{os.getcwd()}.log")
+    text, times = path.read_text(), path.stat()
+    if text.count(mutation.old) != 1:
+        why = f"its text is in {mutation.file} {text.count(mutation.old)} times"
+        return Result("", why, 0.0)
+    path.write_text(text.replace(mutation.old, mutation.new))
+    # Python compiles a file again if its time or size changed: every mistake has its own time.
+    later = times.st_mtime + 2 + MUTATIONS.index(mutation)
+    os.utime(path, (later, later))
     try:
-        signal.alarm(TIMEOUT)
-        with folder.with_suffix(".log").open("w") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        shutil.copytree(folder.with_name("tree"), folder, symlinks=True)
-        path = folder / mutation.file
-        path.write_text(path.read_text().replace(mutation.old, mutation.new))
-        os.chdir(folder)
-        sys.path[0] = str(folder)
-        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
-        status = importlib.import_module("pytest").main([*options, *mutation.tests.split()])
-    except BaseException:
-        traceback.print_exc()
+        if not (process := os.fork()):
+            status = 70
+            try:
+                signal.alarm(TIMEOUT)
+                status = run_tests(mutation, log)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        _, status, usage = os.wait4(process, 0)
     finally:
-        sys.stdout.flush()
-        os._exit(status)
-
-
-def verdict(status: int, log: pathlib.Path) -> tuple[bool, str]:
-    """Returns whether a mistake was noticed, and the test that noticed it or why none did."""
-    lines = log.read_text(errors="replace").splitlines()
+        path.write_text(text)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    lines, seconds = log.read_text(errors="replace").splitlines(), usage.ru_utime + usage.ru_stime
     failed = [line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith("FAILED ")]
     if failed and not any(line.startswith("ERROR ") for line in lines):
-        return True, failed[0]  # Errors outside a test do not count.
-    return False, f"pytest ended with {os.waitstatus_to_exitcode(status)}: {''.join(lines[-1:])}"
+        return Result(failed[0], "", seconds)  # Errors outside a test do not count.
+    status, last = os.waitstatus_to_exitcode(status), "".join(lines[-1:])
+    return Result("", f"pytest ended with {status}: {last}", seconds)
 
 
 def main() -> int:
@@ -135,24 +204,19 @@ def main() -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Plugins of other packages start slowly.
     for library in LIBRARIES.split():
         importlib.import_module(library)
-    waiting, running, noticed, seconds = chosen[::-1], {}, 0, 0.0
-    with tempfile.TemporaryDirectory() as temporary:
-        copy_tree(pathlib.Path(temporary, "tree"))
-        while waiting or running:
-            while waiting and len(running) < options.jobs:
-                folder = pathlib.Path(temporary, str(len(waiting)))
-                mutation = waiting.pop()
-                running[start(mutation, folder)] = mutation, folder
-            process, status, usage = os.wait3(0)
-            mutation, folder = running.pop(process)
-            is_noticed, text = verdict(status, folder.with_suffix(".log"))
-            shutil.rmtree(folder)
-            taken = usage.ru_utime + usage.ru_stime
-            noticed, seconds = noticed + is_noticed, seconds + taken
-            label = f"noticed in {taken:5.1f} s" if is_noticed else "NOT NOTICED"
-            print(f"{label:<18} {mutation.name}  {text}", flush=True)
+    unnoticed, seconds, fork = 0, 0.0, multiprocessing.get_context("fork")
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        fork.Pool(options.jobs, start_worker, (temporary,)) as pool,
+    ):
+        for mutation, result in zip(chosen, pool.imap(attempt, chosen), strict=True):
+            unnoticed += not result.failed
+            seconds += result.seconds
+            verdict = f"noticed in {result.seconds:5.1f} s" if result.failed else "NOT NOTICED"
+            print(f"{verdict:<18} {mutation.name}  {result.failed or result.why}", flush=True)
+    noticed = len(chosen) - unnoticed
     print(f"{noticed} of {len(chosen)} mistakes were noticed, in {seconds:.0f} CPU seconds")
-    return 0 if noticed == len(chosen) else 1
+    return 1 if unnoticed else 0
 
 
 if __name__ == "__main__":
