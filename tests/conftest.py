@@ -103,6 +103,19 @@ def run_dir(trained, tmp_path):
     return shutil.copytree(trained.run_dir, tmp_path / "run")
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder for other players, in place of those that come with azjax."""
+    from azjax.runs import pretrained
+    from integers import forget
+
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    forget()
+    yield tmp_path
+    forget()
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real Chromium, without a screen and without a network.

@@ -12,7 +12,9 @@ from azjax.games.base import Game, State, random_action
 from azjax.networks import MLPConfig, Network, make_network
 from azjax.networks.equivariant import symmetry_group
 from azjax.networks.quantized import VALUES
-from experiments.quantize import Quantized, quantize
+from azjax.runs import player as players
+from azjax.runs import pretrained
+from experiments.quantize import Quantized, add_player, quantize
 
 
 class Case(NamedTuple):
@@ -63,6 +65,31 @@ def make_case(name: str, symmetric: bool = True, hidden=(16, 16), seed: int = 0)
         value = variables["params"]["value"]
         value["kernel"] *= 0.2  # Its outputs are far from -1 and 1.
         return Case(game, network, variables, quantize(game, network, variables, positions(name)))
+
+
+def forget():
+    """Clears the caches of the files of players."""
+    for function in (pretrained.names, players._load_pretrained, pretrained.read):
+        function.cache_clear()
+
+
+def add_untrained(name: str, overrides=None):
+    """Writes an untrained player into the folder of those that come with azjax; returns its path.
+
+    Use it with the fixture `folder`.
+    """
+    about = {
+        "game": name,
+        "encoding": "relative",
+        "symmetric": True,
+        "iteration": 7,
+        "search": {"algorithm": "puct", "num_simulations": 5},
+        "alone": True,
+        "training": {"moves": 12345},
+    }
+    path = add_player(name, about, make_case(name).made.variables, overrides)
+    forget()
+    return path
 
 
 def observe(game: Game, states: State, encoding: str = "relative") -> np.ndarray:

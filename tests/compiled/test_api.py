@@ -19,14 +19,12 @@ from azjax.games.base import init_batch
 from azjax.players.arena import play_match
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, presets, pretrained
-from azjax.runs import player as loading
 from azjax.runs.config import make_parts
 from azjax.search import Gumbel, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.selfplay import Games, self_play, start_games
-from experiments.quantize import add_player
-from integers import make_case, observe
+from integers import add_untrained, forget, make_case, observe
 from refusals import assert_refused
 from small import make_run, playing
 from trained import compiling_once
@@ -124,38 +122,10 @@ def test_calls_without_a_meaning_are_refused(player, states, tmp_path):
 NAME = "connect_four:3x4x3"
 
 
-def forget():
-    """Clears the caches of files that were read."""
-    for function in (pretrained.names, loading._load_pretrained, pretrained.read):
-        function.cache_clear()
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder for other players, in place of those that come with azjax."""
-    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    (tmp_path / "index.json").write_text("{}")
-    forget()
-    yield tmp_path
-    forget()
-
-
 def save():
     """Writes an untrained player with one override, for the empty board."""
-    made = make_case(NAME).made
-    about = {
-        "game": NAME,
-        "encoding": "relative",
-        "symmetric": True,
-        "iteration": 7,
-        "search": {"algorithm": "puct", "num_simulations": 5},
-        "alone": True,
-        "training": {"moves": 12345},
-    }
     overrides = Overrides(np.zeros((1, 3), np.uint8), np.array([3], np.uint8))
-    path = add_player(NAME, about, made.variables, overrides)
-    forget()
-    return made, path
+    return make_case(NAME).made, add_untrained(NAME, overrides)
 
 
 def test_a_saved_player_is_loaded_with_equal_bits(folder):

@@ -15,10 +15,9 @@ from azjax.exact import seat as seats
 from azjax.exact.exhaustive import explore, finish
 from azjax.exact.repair import OverrideTable, load_table, save_table
 from azjax.networks.quantized import make_quantized
-from azjax.runs import player as players
 from azjax.runs import pretrained
-from experiments import add_overrides, quantize
-from integers import evaluate, make_case, observe, positions
+from experiments import add_overrides
+from integers import add_untrained, evaluate, forget, observe, positions
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 
@@ -74,32 +73,8 @@ def test_the_shipped_player_wins_connect_four_against_random_moves():
     assert match.moving_first.wins == 8
 
 
-CACHES = pretrained.names, players._load_pretrained, pretrained.read
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with an untrained player of tic-tac-toe."""
-    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    (tmp_path / "index.json").write_text("{}")
-    [cache.cache_clear() for cache in CACHES]
-    about = {
-        "game": "tic_tac_toe",
-        "encoding": "relative",
-        "symmetric": True,
-        "iteration": 7,
-        "search": {"algorithm": "puct", "num_simulations": 5},
-        "alone": True,
-        "training": {"moves": 12345},
-    }
-    quantize.add_player("tic_tac_toe", about, make_case("tic_tac_toe").made.variables)
-    pretrained.names.cache_clear()
-    yield tmp_path
-    [cache.cache_clear() for cache in CACHES]
-
-
 def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monkeypatch, capsys):
-    name, path = "tic_tac_toe", pretrained.path_of("tic_tac_toe")
+    name, path = "tic_tac_toe", add_untrained("tic_tac_toe")
     before = path.read_bytes()
     monkeypatch.chdir(tmp_path)
     assert add_overrides.main([name]) == 2
@@ -117,5 +92,5 @@ def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monke
     capsys.readouterr()
     assert add_overrides.main([name]) == 0
     assert " 0 lost\n" in capsys.readouterr().out
-    [cache.cache_clear() for cache in CACHES]
+    forget()
     assert 0 < len(azjax.load(name).overrides.actions) <= len(table.actions) + 1
