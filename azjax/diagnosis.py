@@ -16,6 +16,7 @@ from azjax import _files as files
 from azjax import runs, training
 from azjax.games.base import Game, State, play, random_action, where
 from azjax.games.check import check_game
+from azjax.games.rows import distinct, pack
 from azjax.players import arena, network_agent, random_agent, search_agent, statistics
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
@@ -129,7 +130,7 @@ def _signs(case: _Case) -> list[Finding]:
 
 
 def decided(game: Game, state: State) -> jax.Array:
-    """Returns 1 if a move wins at once, -1 if the opponent then always can, and 0 if neither."""
+    """Returns 1 if a move wins at once, -1 if the opponent can after every move, 0 if neither."""
     actions = jnp.arange(game.num_actions)
 
     def wins(state):
@@ -172,10 +173,10 @@ def _policies(case: _Case) -> list[Finding]:
 
 
 def _ages(case: _Case) -> list[Finding]:
-    config = case.config
-    new = config.selfplay.games * selfplay.full_moves(config.selfplay)
-    age = config.replay.capacity / new
-    uses = config.learner.batch_size * config.learner.steps / new
+    parts = case.parts
+    new = parts.selfplay.games * selfplay.full_moves(parts.selfplay)
+    age = parts.replay.capacity / new
+    uses = parts.replay.batch_size * parts.learner.steps / new
     sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in each"
     old, often = age > 200, uses * min(age, case.state.iteration) > 2000
     advice = "lower replay.capacity" if old else "lower learner.steps, or play more games"
@@ -183,26 +184,27 @@ def _ages(case: _Case) -> list[Finding]:
 
 
 def _repeats(case: _Case) -> list[Finding]:
-    rows = np.asarray(case.samples.planes).reshape(len(case.samples.value), -1)
-    share = len(np.unique(rows, axis=0)) / len(rows)
-    sentence = f"{share:.0%} of {len(rows)} samples are different"
+    number = len(case.samples.value)
+    share = _count_different(case.samples.planes) / number
+    sentence = f"{share:.0%} of {number} samples are different"
     advice = "games repeat: add selfplay.opening_share, noise or temperature, or more games"
     return [Finding("repetition", sentence, advice if share < 0.05 else "")]
 
 
 def _openings(case: _Case) -> list[Finding]:
-    config, search = case.config.selfplay, case.parts.search
+    config, search = case.parts.selfplay, case.parts.search
     keys = jax.random.split(case.key, 256)
     starts = selfplay.start_games(config, case.parts.game, keys, case.state.archive)
-    rows = np.concatenate(
-        [np.asarray(leaf).reshape(len(keys), -1).astype(float) for leaf in jax.tree.leaves(starts)],
-        axis=1,
-    )
-    count = len(np.unique(rows, axis=0))
+    count = _count_different(starts)
     varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
     sentence = f"{count} different starts among 256"
     advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
     return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
+
+
+def _count_different(rows: Any) -> int:
+    """Counts the different rows of a tree of arrays `[N, ...]`."""
+    return len(distinct(pack(rows))[0])
 
 
 def _ends(case: _Case) -> list[Finding]:
@@ -210,12 +212,15 @@ def _ends(case: _Case) -> list[Finding]:
     moves = case.moves.discount.size
     sentence = f"{ended} games ended in {moves:,} moves of self-play"
     advice = "no game reaches its end: raise selfplay.unroll_length, or turn selfplay.carry_over on"
-    played = int(case.state.iteration) * case.config.selfplay.unroll_length
-    is_early = case.config.selfplay.carry_over and played < case.parts.game.max_plies
+    config = case.parts.selfplay
+    played = int(case.state.iteration) * config.unroll_length
+    is_early = config.carry_over and played < case.parts.game.max_plies
     return [Finding("ends of games", sentence, advice if ended == 0 and not is_early else "")]
 
 
 def _rate(case: _Case) -> list[Finding]:
+    if case.config.parts:  # Custom parts have a learner without these settings.
+        return []
     config, step = case.config.learner, int(case.state.learner.step)
     rate = float(jnp.asarray(learning_rate(config)(step)))
     sentence = f"{rate:.2g} at step {step:,}, after a peak of {config.learning_rate:.2g}"
@@ -229,7 +234,8 @@ def _gradients(case: _Case) -> list[Finding]:
     norms = [r["grad_norm"] for r in case.records[-10:] if r.get("grad_norm") is not None]
     if not norms:
         return []
-    norm, clip = float(np.median(norms)), case.config.learner.clip_norm
+    norm = float(np.median(norms))
+    clip = 0.0 if case.config.parts else case.config.learner.clip_norm
     sentence = f"median norm {norm:.2g} in the last {len(norms)} iterations"
     if norm == 0:
         return [Finding("gradients", sentence, "nothing is learned: check a custom loss")]

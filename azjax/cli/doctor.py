@@ -1,4 +1,4 @@
-"""Examines a training run and says what keeps it from learning: `azjax doctor`."""
+"""Finds what keeps a training run from learning: `azjax doctor`."""
 
 import dataclasses
 
