@@ -76,10 +76,10 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     count = max(n for n in range(1, len(jax.devices()) + 1) if seeds % n == 0)
     mesh, split = make_mesh(jax.devices()[:count]), PartitionSpec(AXIS)
     one_by_one = jax.default_backend() == "cpu"
-    every = jax.lax.map if one_by_one else lambda function, xs: jax.vmap(function)(xs)
 
     def on_mesh(function):
-        local = functools.partial(every, function)
+        local = functools.partial(jax.lax.map, function) if one_by_one else jax.vmap(function)
+        # `training.step` has the reason for `check_vma`.
         return jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
 
     numbers = jnp.arange(seeds, dtype=jnp.uint32)
@@ -89,18 +89,18 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     return states, compiled(advance, states)
 
 
-def make_measure(parts: Parts) -> tuple[Callable[[Any], float], int]:
-    """Returns `variables -> error` of one network, and its number of evaluations.
+@functools.lru_cache(maxsize=1)
+def make_measure(game: Game) -> tuple[Callable[[Parts, Any], float], int]:
+    """Returns `(parts, variables) -> error` of one network, and its number of evaluations.
 
     Raises a ValueError for a game without exact values: it has too many positions, and no labels.
     """
-    game = parts.game
     if game.enumerable:
         solution = solver.solve(game)
 
-        def measure(variables):
-            verdict, _ = certificate.examine(Player(parts, parts.network.fold(variables)), solution)
-            return int(verdict.blunders) / len(solution.decisions)
+        def measure(parts, variables):
+            player = Player(parts, parts.network.fold(variables))
+            return int(certificate.examine(player, solution)[0].blunders) / len(solution.decisions)
 
         return measure, len(solution.decisions)
     if game.positions is None:
@@ -108,10 +108,11 @@ def make_measure(parts: Parts) -> tuple[Callable[[Any], float], int]:
             f"{game.name} has no exact errors, which need a game that can be enumerated or has "
             "labelled positions: compare settings in a smaller size, such as hex:4"
         )
-    labelled = LabelledEvaluation(parts, 1)
-    return lambda variables: labelled.find_errors(variables)["error"], len(
-        game.positions().outcomes
-    )
+
+    def measure_labelled(parts, variables):
+        return LabelledEvaluation(parts, 1).find_errors(variables)["error"]
+
+    return measure_labelled, len(game.positions().outcomes)
 
 
 def train_seeds(
@@ -124,8 +125,7 @@ def train_seeds(
 ) -> Curves:
     """Trains all seeds with one setting until each has made this many network evaluations."""
     parts = make_parts(config, game)
-    each = count_evaluations(parts.selfplay, parts.search.num_simulations)
-    measure, cost = make_measure(parts)
+    each, (measure, cost) = count_evaluations(parts), make_measure(game)
     last = max(1, round(evaluations / each))
     every = max(iterations_between(parts, cost, 0.1), last // 100)
     states, advance = compile_seeds(parts, seeds)
@@ -138,7 +138,7 @@ def train_seeds(
             averages = states.learner.average
             rows = [jax.tree.map(lambda leaf, s=seed: leaf[s], averages) for seed in range(seeds)]
             at.append(number)
-            errors.append([measure(row) for row in rows])
+            errors.append([measure(parts, row) for row in rows])
             seconds.append(round(spent / seeds, 2))
             left = (last - number) * spent / number
             tell(f"{name}: error {np.median(errors[-1]):.2%}, {left:.0f} s to go")
@@ -175,9 +175,7 @@ def compare(
       tell: called with sentences on the progress.
     """
     path = pathlib.Path(path)
-    first = make_parts(next(iter(settings.values())), game)
-    each = count_evaluations(first.selfplay, first.search.num_simulations)
-    budget = iterations * each
+    budget = iterations * count_evaluations(make_parts(next(iter(settings.values())), game))
     made = {"game": game.name, "seeds": seeds, "evaluations": budget}
     known = read(path, made) if path.exists() else []
     done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}

@@ -30,8 +30,7 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
     If a check makes this many `evaluations`, all checks together make at most `share` times as many
     evaluations as self-play.
     """
-    played = count_evaluations(parts.selfplay, parts.search.num_simulations)
-    return math.ceil(evaluations / (share * played))
+    return math.ceil(evaluations / (share * count_evaluations(parts)))
 
 
 class Verification(Callback):

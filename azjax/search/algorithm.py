@@ -217,9 +217,9 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits."""
-    visits = tree.children_visits[:, ROOT]
+def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits without `old [B, A]`."""
+    visits = tree.children_visits[:, ROOT] - old
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 

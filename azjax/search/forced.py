@@ -11,7 +11,15 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from azjax.search.algorithm import ROOT, Roots, Selection, Tree, draw_by_visits, make_result
+from azjax.search.algorithm import (
+    ROOT,
+    Roots,
+    Selection,
+    Tree,
+    draw_by_visits,
+    make_result,
+    visit_shares,
+)
 
 
 def with_forced(
@@ -39,8 +47,7 @@ def with_forced(
     def finish(tree):
         visits = tree.children_visits[:, ROOT] - old
         action = jax.vmap(draw_by_visits)(keys, visits, roots.temperature)
-        counts = visits.astype(jnp.float32)
-        weights = counts / jnp.sum(counts, axis=-1, keepdims=True)
+        weights = visit_shares(tree, old)
         if forces:
             pruned = jax.vmap(functools.partial(prune_forced, k, score))(tree, visits)
             weights = jnp.where(noisy[:, None], pruned, weights)

@@ -61,7 +61,7 @@ class Visit(NamedTuple):
 
 def grow(roots: Roots, selection: Selection, num_simulations: int, *, max_plies: int) -> Tree:
     """Returns the trees after all simulations, in a game of at most `max_plies` moves."""
-    if roots.tree is not None:  # `Paths` knows no way to the nodes that are there already.
+    if roots.tree is not None:  # `Paths` has no entries for nodes of an earlier search.
         return loop.grow(roots, selection, num_simulations)
     tree = loop.init(roots, selection, num_simulations)
     size, num_nodes = tree.node_values.shape

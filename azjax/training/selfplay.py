@@ -137,22 +137,19 @@ def draw_schedule(config: SelfPlayConfig, key: jax.Array) -> jax.Array:
     return jax.random.permutation(key, jnp.arange(config.unroll_length) < full_moves(config))
 
 
-def count_evaluations(config: SelfPlayConfig, num_simulations: int) -> int:
+def count_evaluations(parts: Parts) -> int:
     """Returns the network evaluations of one iteration of self-play, over all devices."""
-    full = full_moves(config)
+    config, full = parts.selfplay, full_moves(parts.selfplay)
     fast = (config.unroll_length - full) * (config.fast_simulations + 1)
-    return config.games * (full * (num_simulations + 1) + fast)
+    return config.games * (full * (parts.search.num_simulations + 1) + fast)
 
 
 def keep_full(config: SelfPlayConfig, transitions: Transition, samples: Sample) -> Sample:
     """Returns the samples `[F, B, ...]` of moves with a full search, of those of all moves."""
     if full_moves(config) == config.unroll_length:
         return samples
-    rows = jnp.argsort(~transitions.is_full, axis=0)[: full_moves(config)]
-    return jax.tree.map(
-        lambda leaf: jnp.take_along_axis(leaf, jnp.expand_dims(rows, range(2, leaf.ndim)), axis=0),
-        samples,
-    )
+    rows = jnp.argsort(~transitions.is_full[:, 0])[: full_moves(config)]  # As in all games.
+    return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 
 def start_games(

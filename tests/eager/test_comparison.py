@@ -72,8 +72,8 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
     small = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
     fast = SelfPlayConfig(games=8, unroll_length=4, full_share=0.25, fast_simulations=3)
     parts = make_parts(small)
-    assert count_evaluations(small.selfplay, 16) == 8 * 4 * 17
-    assert count_evaluations(fast, 16) == 8 * (17 + 3 * 4)
+    assert count_evaluations(parts) == 8 * 4 * 17
+    assert count_evaluations(parts._replace(selfplay=fast)) == 8 * (17 + 3 * 4)
     path, settings = tmp_path / "c.json", {"a": small, "b": dataclasses.replace(small, seed=1)}
     comparison.compare({"a": small}, GAME, path, seeds=2, iterations=3)
     assert trained == [("a", 2, 3 * 8 * 4 * 17)]
@@ -88,7 +88,7 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
         (lambda: comparison.compare(settings, GAME, path, seeds=3, iterations=3), "seeds 2, not 3"),
         (lambda: comparison.compare(settings, GAME, bad), "is not a comparison"),
         (
-            lambda: comparison.make_measure(parts._replace(game=games.make("othello"))),
+            lambda: comparison.make_measure(games.make("othello")),
             "othello has no exact errors",
         ),
     )
