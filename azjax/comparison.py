@@ -31,7 +31,7 @@ from azjax.proof.callbacks import LabelledEvaluation, iterations_between
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.training import Parts, TrainState, compiled, init, iteration, make_mesh
-from azjax.training.selfplay import count_evaluations
+from azjax.training.effort import count_evaluations
 from azjax.training.step import AXIS
 
 _RESAMPLES = 10_000

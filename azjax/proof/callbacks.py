@@ -17,8 +17,8 @@ from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
+from azjax.training.effort import count_evaluations
 from azjax.training.loop import Callback, Loop
-from azjax.training.selfplay import count_evaluations
 
 _SOLVER_SHARE = 0.1  # Evaluations for verdicts, per evaluation in self-play, except in small games.
 _LABELS_SHARE = 0.02  # Evaluations of labelled positions, per evaluation in self-play.

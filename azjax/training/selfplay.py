@@ -1,20 +1,20 @@
 """Self-play on the device: a batch of games searches, moves and restarts in one scan."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
-from azjax.search import Tree, make_search, reroot
+from azjax.search import Tree
+from azjax.training import effort
 from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.targets import Sample, Transition
+from azjax.training.targets import Transition
 
 
 class Games(NamedTuple):
@@ -48,27 +48,31 @@ def self_play(
     if not config.carry_over:
         keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         games = start(first_keys)
-    search = _make_search(parts, parts.network.fold(variables))
+    search = effort.make_searches(parts, parts.network.fold(variables))
     purposes = 2 if archive is None else 3
     if schedule is None:
-        schedule = jnp.arange(config.unroll_length) < full_moves(config)
+        schedule = effort.first_moves(config)
+
+    def temperatures(games: Games) -> jax.Array:
+        is_early = games.ply < config.temperature_plies
+        return jnp.where(is_early, jnp.float32(config.temperature), 0.0)
 
     def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array]):
         """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
         (games, tree), (keys, is_full) = carry, inputs
         planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
-        found = search(is_full, keys[:, 0], games, tree)
+        found = search(is_full, keys[:, 0], games.states, temperatures(games), tree)
         step = jax.vmap(functools.partial(play, game))(games.states, found.action)
         over = jax.vmap(game.is_over)(step.state)
         transition = Transition(
             planes=planes,
             legal=jax.vmap(game.legal_actions)(games.states),
-            action_weights=found.weights,
-            root_value=found.value,
+            action_weights=found.action_weights,
+            root_value=found.root_value,
             action=found.action,
             reward=step.reward,
             discount=step.discount,
-            extra=found.note,
+            extra=found.extra,
             is_full=jnp.broadcast_to(is_full, over.shape),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
@@ -78,10 +82,8 @@ def self_play(
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
         keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
-        tree = None
-        if config.reuse:  # At first, there is nothing to continue.
-            shapes = jax.eval_shape(lambda: search(schedule[0], keys[0, :, 0], games, None).tree)
-            tree = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        given = schedule[0], keys[0, :, 0], games.states, temperatures(games)
+        tree = effort.first_tree(config, search, *given)
         (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule))
         return games, transitions
 
@@ -93,63 +95,6 @@ def self_play(
     games, transitions = jax.lax.map(play_group, groups)
     games = jax.tree.map(jnp.concatenate, games)
     return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
-
-
-class _Found(NamedTuple):
-    """The results of a search that self-play uses; see `Transition`."""
-
-    action: jax.Array
-    weights: jax.Array
-    value: jax.Array
-    note: Any
-    tree: Tree | None  # What the next search continues.
-
-
-def _make_search(parts: Parts, params: Any) -> Callable[..., _Found]:
-    """Builds `(is_full [], keys [B], games, tree) -> _Found`, the searches of one move."""
-    config = parts.selfplay
-
-    def find(algorithm: Any, noise: bool, keys: jax.Array, games: Games, tree: Tree | None):
-        search = make_search(algorithm, parts.game, parts.evaluate, config.engine)
-        is_early = games.ply < config.temperature_plies
-        temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
-        result = search(params, keys, games.states, temperature, add_noise=noise, tree=tree)
-        value, note = parts.targets.root_value(result), parts.targets.note(result)
-        kept = reroot(result.tree, result.action, config.reuse) if config.reuse else None
-        return _Found(result.action, result.action_weights, value, note, kept)
-
-    full = functools.partial(find, parts.search, True)
-    if full_moves(config) == config.unroll_length:
-        return lambda is_full, *given: full(*given)
-    shorter: Any = parts.search
-    shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
-    fast = functools.partial(find, shorter, False)
-    return lambda is_full, *given: jax.lax.cond(is_full, full, fast, *given)
-
-
-def full_moves(config: SelfPlayConfig) -> int:
-    """Returns the number of moves of a game in one iteration that have a full search."""
-    return max(1, round(config.full_share * config.unroll_length))
-
-
-def draw_schedule(config: SelfPlayConfig, key: jax.Array) -> jax.Array:
-    """Draws which moves of an iteration have a full search, `bool [T]`, the same for all games."""
-    return jax.random.permutation(key, jnp.arange(config.unroll_length) < full_moves(config))
-
-
-def count_evaluations(parts: Parts) -> int:
-    """Returns the network evaluations of one iteration of self-play, over all devices."""
-    config, full = parts.selfplay, full_moves(parts.selfplay)
-    fast = (config.unroll_length - full) * (config.fast_simulations + 1)
-    return config.games * (full * (parts.search.num_simulations + 1) + fast)
-
-
-def keep_full(config: SelfPlayConfig, transitions: Transition, samples: Sample) -> Sample:
-    """Returns the samples `[F, B, ...]` of moves with a full search, of those of all moves."""
-    if full_moves(config) == config.unroll_length:
-        return samples
-    rows = jnp.argsort(~transitions.is_full[:, 0])[: full_moves(config)]  # As in all games.
-    return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 
 def start_games(

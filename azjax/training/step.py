@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from azjax.games.base import init_batch
 from azjax.search import make_search
 from azjax.training import archive as archives
-from azjax.training import selfplay
+from azjax.training import effort
 from azjax.training.archive import Archive
 from azjax.training.learner import LearnerState, Losses
 from azjax.training.parts import Parts, check_parts
@@ -110,13 +110,13 @@ def iteration(
     schedule = None
     if parts.selfplay.full_share < 1:  # The games' keys are numbered from 0.
         key_schedule = jax.random.fold_in(key_play, parts.selfplay.games)
-        schedule = selfplay.draw_schedule(parts.selfplay, key_schedule)
+        schedule = effort.draw_moves(parts.selfplay, key_schedule)
     average = state.learner.average
     games, transitions = self_play(parts, average, keys, state.games, state.archive, schedule)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
-        selfplay.keep_full(parts.selfplay, transitions, parts.targets.make(transitions)),
+        effort.keep_full(parts.selfplay, transitions, parts.targets.make(transitions)),
     )
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)

@@ -14,7 +14,7 @@ from azjax.games.base import init_batch, play, random_action
 from azjax.search import PUCT, ROOT, Gumbel, make_search, reroot, uniform_evaluator
 from azjax.search.forced import prune_forced
 from azjax.search.puct import puct_terms
-from azjax.training import selfplay
+from azjax.training import effort, selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
 from refusals import assert_refused
@@ -238,18 +238,14 @@ def test_only_moves_with_a_full_search_are_samples():
     with sharing():
         begun = selfplay.start_games(parts.selfplay, GAME, keys)
     _, moves = jax.jit(functools.partial(selfplay.self_play, parts))(None, keys, begun)
-    assert (
-        moves.is_full.sum(axis=0).tolist() == [2] * 4 == 4 * [selfplay.full_moves(parts.selfplay)]
-    )
+    assert moves.is_full.sum(axis=0).tolist() == [2] * 4 == 4 * [effort.full_moves(parts.selfplay)]
     assert (np.asarray(moves.extra) == np.where(moves.is_full, 6, 2)).all()
-    samples = selfplay.keep_full(
-        parts.selfplay, moves, {"visits": moves.extra, "move": moves.action}
-    )
+    samples = effort.keep_full(parts.selfplay, moves, {"visits": moves.extra, "move": moves.action})
     assert samples["visits"].shape == (2, 4) and (samples["visits"] == 6).all()
 
 
 def test_fast_moves_have_no_noise(monkeypatch):
-    noises, make = [], selfplay.make_search
+    noises, make = [], effort.make_search
 
     def spy(algorithm, *others):
         find = make(algorithm, *others)
@@ -260,7 +256,7 @@ def test_fast_moves_have_no_noise(monkeypatch):
 
         return search
 
-    monkeypatch.setattr(selfplay, "make_search", spy)
+    monkeypatch.setattr(effort, "make_search", spy)
     settings = {"games": 4, "unroll_length": 4, "full_share": 0.5, "fast_simulations": 2}
     parts = playing(GAME, PUCT(num_simulations=6), evaluate, **settings)
     keys = jax.random.split(jax.random.key(1), 4)

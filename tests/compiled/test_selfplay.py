@@ -14,7 +14,7 @@ from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.games.rows import distinct, pack
 from azjax.search import SearchResult
-from azjax.training import selfplay
+from azjax.training import effort
 from azjax.training.archive import add, draw, make_archive
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.selfplay import Games, self_play, start_games
@@ -52,7 +52,7 @@ def random_search():
         return search
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selfplay, "make_search", make_search)
+        patch.setattr(effort, "make_search", make_search)
         yield
 
 

@@ -11,8 +11,8 @@ from azjax import comparison, games
 from azjax.cli import compare
 from azjax.comparison import Curves, compare_pairs, effects, holm
 from azjax.runs.config import Config, make_parts
+from azjax.training.effort import count_evaluations
 from azjax.training.parts import SelfPlayConfig
-from azjax.training.selfplay import count_evaluations
 from refusals import assert_refused, check_program
 
 GAME = games.make("tic_tac_toe")
