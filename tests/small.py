@@ -19,9 +19,15 @@ FEW = NAMES[:3]  # For slower tests.
 conv = functools.partial(ResNetConfig, layers="conv", norm="batch")  # As in the papers.
 
 
+class Playing(types.SimpleNamespace):
+    """Parts that functions may keep what they compile for."""
+
+    __hash__ = object.__hash__
+
+
 def playing(game, search, evaluate, encoding="relative", note=no_extra, **settings):
     """What self-play reads of the parts of a training, with any evaluator instead of a network."""
-    return types.SimpleNamespace(
+    return Playing(
         game=game,
         network=types.SimpleNamespace(encoding=encoding, fold=lambda variables: variables),
         search=search,

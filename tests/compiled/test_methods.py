@@ -11,6 +11,7 @@ import pytest
 from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
+from azjax.runs.player import Player
 from azjax.search import PUCT, ROOT, Gumbel, make_search, reroot, uniform_evaluator
 from azjax.search.forced import prune_forced
 from azjax.search.puct import puct_terms
@@ -76,6 +77,19 @@ def test_a_continued_search_equals_one_that_never_stopped():
         assert whole.visit_counts[0].tolist() == second.visit_counts[row].tolist()
         np.testing.assert_array_equal(whole.q_values[0], second.q_values[row])
         np.testing.assert_array_equal(whole.value[0], second.value[row])
+
+
+@pytest.mark.compiles(1)
+def test_a_player_continues_its_search_after_the_reply():
+    _, after, kept = continued()
+    reply = jnp.argmax(kept.children_visits[:, ROOT], axis=1)
+    states = jax.vmap(functools.partial(play, GAME))(after, reply).state
+    parts = playing(GAME, PUCT(num_simulations=16), evaluate, games=4, unroll_length=1)
+    tree = reroot(kept, reply, 40)
+    second = Player(parts, None).search(jax.random.key(7), states, tree=tree)
+    one = jax.tree.map(lambda leaf: leaf[:1], states)
+    whole = search(PUCT(num_simulations=int(tree.node_visits[0, ROOT]) - 1 + 16), one)
+    assert whole.visit_counts[0].tolist() == second.visit_counts[0].tolist()
 
 
 def test_nothing_of_other_moves_stays_and_small_room_keeps_the_oldest_nodes():
