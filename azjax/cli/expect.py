@@ -1,0 +1,97 @@
+"""Measures how fast a game trains here, and says how long that takes: `azjax expect hex:4`."""
+
+import dataclasses
+import statistics
+import time
+from typing import Annotated
+
+import jax
+
+from azjax import _processes as processes
+from azjax import training
+from azjax.cli import console, custom
+from azjax.cli.parsing import Place
+from azjax.games.base import Game
+from azjax.runs import presets, pretrained
+from azjax.runs.config import count_devices, is_custom, make_parts
+from azjax.training import Parts
+from azjax.training.effort import count_evaluations
+
+_ITERATIONS = 5
+# lab/games.md, "How cost grows": moves until a network of width 256 is wrong in at most 1% of the
+# positions of four games, which grow as positions to this power; and how many times as many moves
+# three of the games took until it was perfect.
+_POSITIONS, _MOVES, _POWER = 134_289, 245_760, 0.35
+_PERFECT = 1.5, 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Measures how fast a game trains here, and says how long it takes to play it well."""
+
+    game: Annotated[str, Place.POSITIONAL] = "tic_tac_toe"
+    """The game: tic_tac_toe, hex:4, connect_four, … or a custom one: FILE.py:FUNCTION."""
+    preset: str | None = None
+    """Settings, as in azjax train. Default: the preset for the game."""
+
+
+def run(options: Options) -> int:
+    """Prints the speed, and times from it; returns 0."""
+    processes.set_cpu_devices(processes.cores())
+    game = custom.find_game(options.game)
+    given = game if is_custom(options.game) else None
+    preset = options.preset or presets.name_for(options.game, given)
+    config, _ = presets.choose(options.game, given, preset=preset)
+    parts = make_parts(config, game)
+    with console.busy("measuring iterations…"):
+        seconds, devices = time_iteration(parts)
+    moves = parts.selfplay.games * parts.selfplay.unroll_length
+    print(
+        f"{game.name}, preset {preset}, on {devices} {jax.devices()[0].device_kind}: "
+        f"{seconds:.2g} s an iteration, {moves / seconds:,.0f} moves/s, "
+        f"{count_evaluations(parts) / seconds:,.0f} evaluations/s"
+    )
+    print(describe(game, moves / seconds))
+    return 0
+
+
+def time_iteration(parts: Parts) -> tuple[float, int]:
+    """Returns the seconds of an iteration, a median, and the number of devices that share it."""
+    devices = jax.devices()
+    devices = devices[: count_devices(len(devices), parts.replay.shards)]
+    mesh = training.make_mesh(devices)
+    state = training.make_state(parts, jax.random.key(0), mesh)
+    step = training.compiled(training.make_iteration(parts, mesh), state)
+    seconds = []
+    for _ in range(_ITERATIONS):
+        started = time.monotonic()
+        state, _ = jax.block_until_ready(step(state))
+        seconds.append(time.monotonic() - started)
+    return statistics.median(seconds), len(devices)
+
+
+def describe(game: Game, rate: float) -> str:
+    """Says how long training takes at this rate of moves per second."""
+
+    def time_for(moves: float) -> str:
+        seconds = moves / rate
+        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        length, unit = next(pair for pair in units if seconds >= 2 * pair[0] or pair[0] == 1)
+        return f"{seconds / length:.0f} {unit}"
+
+    name = game.name.removeprefix("pgx:")
+    if game.enumerable:
+        size = len(console.solve(game).decisions)
+        moves = _MOVES * (size / _POSITIONS) ** _POWER
+        few, many = (time_for(share * moves) for share in _PERFECT)
+        return (
+            f"{size:,} positions with a decision: wrong in about 1% of them after {moves:,.0f} "
+            f"moves, {time_for(moves)} here; perfect, if this network can be, after {few} to {many}"
+        )
+    if name in pretrained.names():
+        moves = pretrained.read(name).about["training"]["moves"]
+        return f"its player in azjax was trained with {moves:,} moves: {time_for(moves)} here"
+    return f"too many positions to count: an hour makes {3600 * rate:,.0f} moves here"
+
+
+main = console.make_main(run, Options, "azjax expect", "nothing was written")
