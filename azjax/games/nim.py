@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Display, Game, guard_step
+from azjax.games.base import ILLEGAL, Display, Game, Positions, guard_step
 
 _DEFAULT = (3, 4, 5)
 _MOST = 127  # Stones; a heap is an int8.
-_SOLVABLE = 2**20  # Positions of larger games take gigabytes, since each has many actions.
+_SOLVABLE = 2**17  # Larger games have labels instead: each position has many actions.
 
 
 class State(NamedTuple):
@@ -71,8 +71,23 @@ def _make(sizes: tuple[int, ...]) -> Game:
         player=lambda state: state.player,
         observe=observe,
         most_positions=count if count <= _SOLVABLE else None,
+        positions=None if count <= _SOLVABLE else functools.partial(label, sizes),
         display=Display(_render, name_actions=lambda state: _names(heap, taken)),
     )
+
+
+def label(sizes: tuple[int, ...]) -> Positions:
+    """Returns all positions with two moves or more, with the outcomes of the theory."""
+    heaps = np.indices([size + 1 for size in sizes], np.int8).reshape(len(sizes), -1).T
+    heaps = heaps[heaps.sum(axis=1) > 1]
+    total = np.bitwise_xor.reduce(heaps, axis=1)[:, None]
+    outcomes = []
+    for heap, size in zip(heaps.T, sizes, strict=True):
+        left = heap[:, None] - np.arange(1, size + 1, dtype=np.int8)
+        wins = total ^ heap[:, None] ^ left == 0
+        outcomes.append(np.where(left < 0, ILLEGAL, np.where(wins, 1, -1)).astype(np.int8))
+    states = State(heaps, np.zeros(len(heaps), np.int8))
+    return Positions(states, np.hstack(outcomes), ("all",), np.zeros(len(heaps), np.int8))
 
 
 def _count_positions(sizes: tuple[int, ...]) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.games import solver
+from azjax.games import nim, solver
+from azjax.games.base import ILLEGAL
 from azjax.games.check import check_game
 from refusals import assert_refused
 
@@ -38,6 +39,12 @@ def test_nim_has_the_values_of_its_theory():
     sizes = (heaps[:, None] != heaps[solution.children]).sum(axis=2)
     assert (sizes[solution.legal] == 1).all()  # A move changes one heap.
     assert solution.legal.sum(axis=1).tolist() == heaps.sum(axis=1).tolist()
+    labels = nim.label((1, 3, 5))
+    row_of = {tuple(each): row for row, each in enumerate(heaps.tolist())}
+    found = [row_of[tuple(each)] for each in labels.states.heaps.tolist()]
+    assert len(found) == 2 * 4 * 6 - 4  # All but four, which have fewer than two moves.
+    values = np.where(solution.legal, solution.action_values, ILLEGAL)[found]
+    np.testing.assert_array_equal(labels.outcomes, values)
 
 
 @pytest.mark.compiles(1)
@@ -68,8 +75,9 @@ def test_planes_are_the_heaps():
     assert (digits @ [1, 2, 4]).tolist() == [1, 3, 4]
     assert game.display.name_actions(state)[4] == "c1"
     assert games.make("nim") is games.make("nim:3x4x5")
-    assert games.make("nim:1x3x5x7x9x11").enumerable
-    assert not games.make("nim:1x3x5x7x9x11x13").enumerable
+    assert games.make("nim:1x3x5x7x9").enumerable
+    large = games.make("nim:1x3x5x7x9x11")
+    assert not large.enumerable and large.positions is not None
 
 
 def test_sizes_that_make_no_game_are_refused():
