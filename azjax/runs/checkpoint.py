@@ -35,9 +35,9 @@ from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax._files import Path, remove, write_json
 from azjax._processes import any_of, connected, in_all, in_first
-from azjax._settings import list_changes
+from azjax._settings import from_dict, list_changes
 from azjax.networks import Network
-from azjax.runs.config import parse_config
+from azjax.runs.config import Config
 from azjax.runs.directory import CheckpointError, checkpoints, iterations, read_config
 from azjax.training.parts import Parts
 from azjax.training.step import TrainState, abstract_state, make_mesh, one_copy
@@ -214,7 +214,7 @@ def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises an error, of any type, if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
     summary = read_summary(folder)
-    written = parse_config(summary["settings"])
+    written = from_dict(Config, summary["settings"])
     for name, here, there in list_changes(read_config(run_dir), written)[:1]:
         raise CheckpointError(
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, from_dict, list_changes, resolve_platform
+from azjax._settings import Count, Positive, Range, check, list_changes, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -64,15 +64,6 @@ class Config:
         settings = dataclasses.asdict(self)
         names = ("game", "seed", "parts") if self.parts else settings
         return {name: settings[name] for name in names}
-
-
-def parse_config(content: Any) -> Config:
-    """Builds the settings of a run from JSON; in earlier runs, `engine` belongs to `search`."""
-    match content:
-        case {"search": {"engine": engine, **search}, "selfplay": {**selfplay}}:
-            engine = None if engine == "azjax" else engine  # It meant the fastest one.
-            content = content | {"search": search, "selfplay": selfplay | {"engine": engine}}
-    return from_dict(Config, content)
 
 
 @dataclasses.dataclass(frozen=True)

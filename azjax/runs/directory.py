@@ -19,9 +19,9 @@ from typing import Annotated, Any, TypeVar
 from azjax._files import Path, write_json
 from azjax._processes import any_of, gather, in_first
 from azjax._settings import Range, checked, from_dict
-from azjax.runs.config import Config, Plan, parse_config
+from azjax.runs.config import Config, Plan
 
-FORMAT = 3  # Version of run directories; others cannot be read.
+FORMAT = 4  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
 CPUDevices = Annotated[int, Range(0, 256)]  # 0: the program chooses.
 Result = TypeVar("Result")
@@ -114,7 +114,7 @@ def read_config(run_dir: Path) -> Config:
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
                 "a new run"
             )
-        return parse_config(content)
+        return from_dict(Config, content)
 
     return _read(path, parse)
 

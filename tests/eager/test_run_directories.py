@@ -80,17 +80,6 @@ def test_wrong_configurations_are_rejected(tmp_path):
     )
 
 
-def test_the_engine_of_earlier_runs_is_read(tmp_path):
-    """It was a setting of the search; `azjax` meant the fastest one."""
-    selfplay = dataclasses.replace(CONFIG.selfplay, engine="mctx")
-    for engine, expected in (("azjax", CONFIG.selfplay), ("mctx", selfplay)):
-        content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)}
-        content["search"]["engine"] = engine
-        (tmp_path / "config.json").write_text(json.dumps(content))
-        config = runs.read_config(tmp_path)
-        assert config == dataclasses.replace(CONFIG, selfplay=expected)
-
-
 def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
     """Runs without a checkpoint are passed over."""
     for number, folder in enumerate("1324"):
