@@ -14,7 +14,7 @@ The files in `tests/mistakes` list them, as in this example:
     +children_prior_logits[node] > NEVER
 
 Name a single quick test. The output shows which test noticed a mistake, and its CPU seconds.
-`tests/eager/test_mutations.py` checks that all texts and tests exist.
+`tests/eager/test_documentation.py` checks that all texts and tests exist.
 """
 
 import argparse

@@ -152,6 +152,13 @@ def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
     assert steps(make_run(tmp_path / "run", state, scores)) == kept
 
 
+def test_a_damaged_checkpoint_is_not_the_best(state, tmp_path):
+    run_dir = make_run(tmp_path / "run", state, [-1, -2, -9, -9, -9])
+    edit_summary(run_dir / "checkpoints" / "1")
+    checkpoint.save(run_dir, at(state, 6), -9.0)
+    assert steps(run_dir) == [4, 5, 6]
+
+
 def test_files_that_a_checkpoint_does_not_list_are_ignored(run, state):
     """Leftovers of a killed program are deleted, and nothing else."""
     for name in (".DS_Store", "player/arrays (1).npz", "state/.nfs0001", "../mine.partial"):

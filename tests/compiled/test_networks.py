@@ -15,7 +15,7 @@ from flax import nnx
 import modules
 from azjax import games
 from azjax.networks import MLPConfig, ResNetConfig, base, from_module, make_network
-from azjax.networks.convolution import is_faster
+from azjax.networks.convolution import convolve, is_faster
 from azjax.networks.equivariant import make_group
 from azjax.networks.nnx import from_nnx
 from azjax.search.evaluators import network_evaluator
@@ -253,6 +253,13 @@ def test_the_form_of_convolutions_is_chosen_by_board_arithmetic_and_platform():
     assert is_faster((3, 3), single, "cpu") and is_faster((5, 5), single, "cpu")
     others = ((3, 3), half, "cpu"), ((3, 3), single, "gpu"), ((5, 6), single, "cpu")
     assert not any(is_faster(*arguments) for arguments in others)
+
+
+def test_winograd_s_form_of_a_convolution_fits_boards_that_are_not_square():
+    rng = np.random.default_rng(0)
+    x, kernel = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(3, 3, 4, 6))
+    found = convolve(jnp.moveaxis(jnp.float32(x), 0, -1), jnp.float32(kernel))
+    np.testing.assert_allclose(jnp.moveaxis(found, -1, 0), reference.convolve(x, kernel), **CLOSE)
 
 
 # Refusals.

@@ -59,6 +59,10 @@ def test_the_same_seed_plays_the_same_game(program):
     games = [program(f"{players} {seed}", terminal=True)[1] for seed in (1, 1, 2)]
     moves = [re.findall(r"plays (..)", out) for out in games]
     assert moves[0] == moves[1] != moves[2]
+    draws = Agent("draws", lambda params, key, states: jax.random.bits(key, (1,)))
+    machine = play.Machine(draws, jax.random.key(0))
+    with jax.disable_jit():  # Each move is drawn with a new key.
+        assert len({int(machine.decide(())) for _ in range(3)}) == 3
 
 
 @pytest.mark.compiles(1)

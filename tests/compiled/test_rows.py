@@ -54,3 +54,5 @@ def test_a_state_that_is_listed_twice_is_found(coarse, monkeypatch, some_states)
     among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
     found = hashing.make_index(among)(some_states)
     np.testing.assert_array_equal(among.board[found], some_states.board)
+    floats = np.float32([[0.25], [0.75], [-0.25], [-0.75]])  # All are 0 as integers.
+    assert hashing.make_index(floats)(floats[::-1]).tolist() == [3, 2, 1, 0]

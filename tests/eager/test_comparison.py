@@ -45,7 +45,7 @@ def test_a_ratio_is_that_of_the_pairs():
 
 
 def test_p_values_are_corrected_for_their_number():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.9, 0.8]) == [1, 1] and holm([]) == []
 
 

@@ -1,0 +1,30 @@
+"""Checks of the doctor that need no training."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+
+from azjax import diagnosis
+from azjax.training.targets import Sample
+
+
+def test_units_without_gradients_are_dead_and_empty_cells_are_not():
+    def train(variables, planes, axis_name):
+        units = jax.nn.relu(planes @ variables["params"]["kernel"])
+        return (units, units[:, 0]), {}
+
+    def examine(kernel):
+        parts = SimpleNamespace(network=SimpleNamespace(train=train))
+        learner = SimpleNamespace(variables={"params": {"kernel": kernel}})
+        case = [None, parts, SimpleNamespace(learner=learner), *[None] * 3, samples, None]
+        with jax.disable_jit():
+            [finding] = diagnosis._units(diagnosis._Case(*case))
+        return finding.sentence.partition(" ")[0], bool(finding.advice)
+
+    planes, thirds = np.ones((8, 5), np.float32), np.full((8, 3), 1 / 3, np.float32)
+    planes[:, 1:] = 0  # Four of five cells are empty.
+    samples = Sample(planes, np.ones((8, 3), bool), thirds, thirds[:, 0])
+    kernel = np.arange(1, 16, dtype=np.float32).reshape(5, 3)
+    assert examine(kernel) == ("0%", False)
+    assert examine(kernel * [1, -1, -1]) == ("67%", True)
