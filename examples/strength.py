@@ -22,7 +22,8 @@ class StrongEnough(az.Callback):
         if "elo_uct_low" in loop.record.extra:
             missing = self.elo - loop.record.extra["elo_uct_low"]
             loop.add(elo_missing=max(missing, 0.0))
-            loop.stop = missing < 0
+            if missing < 0:
+                loop.stop = True
 
 
 if __name__ == "__main__":

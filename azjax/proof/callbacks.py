@@ -80,14 +80,12 @@ class Verification(Callback):
         if is_due:
             self.verdict, self.answers = self._examine(loop.average)
 
-    def certify(self, loop: Loop, seed: int) -> certificates.Certificate | None:
-        """Verifies the network again, and returns the certificate; None if it was not verified.
+    def certify(self, loop: Loop, seed: int) -> certificates.Certificate:
+        """Verifies the network, and returns the certificate.
 
         In small games, searches are verified as well. In larger ones, this would take too long;
         `azjax verify` does it.
         """
-        if self.verdict is None:
-            return None
         player = Player(self._parts, self._parts.network.fold(loop.average), loop.iteration)
         certificate = certificates.verify(
             player,
@@ -156,7 +154,7 @@ class Certification(Callback):
         if not unproved:
             self.certificate, self.reached, loop.stop = certificate, True, True
 
-    def _certify(self, loop: Loop) -> certificates.Certificate | None:
+    def _certify(self, loop: Loop) -> certificates.Certificate:
         if loop.parts.game.is_small:
             self._announce("verifying the network with its searches, in every position")
         return self._verification.certify(loop, self._seed)
@@ -168,9 +166,8 @@ class Certification(Callback):
 
     def _write(self, loop: Loop) -> None:
         self.certificate = self.certificate or self._certify(loop)
-        if self.certificate is not None:
-            files.write_json(self._path, self.certificate.as_json())
-            self._show(self.certificate)
+        files.write_json(self._path, self.certificate.as_json())
+        self._show(self.certificate)
 
 
 class LabelledEvaluation(Callback):

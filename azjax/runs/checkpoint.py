@@ -11,7 +11,8 @@ Loading reads only arrays and JSON, and never runs code. A checkpoint is *sound*
 are present and unchanged.
 
 With several processes, all call these functions, except `restore_player`. Process 0 writes, and
-each process reads what its devices need. Their number can change between sessions.
+each process reads the files and keeps what its devices need. Their number can change between
+sessions.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax._files import Path, remove, write_json
-from azjax._processes import any_of, connected, in_all, in_first
+from azjax._processes import OtherProcessError, any_of, connected, in_all, in_first
 from azjax._settings import from_dict, list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
@@ -62,14 +63,14 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
 def copy(state: TrainState) -> Contents:
     """Fetches a state from all devices, so that training can go on while it is written.
 
-    Raises a CheckpointError if parameters of the network are not finite.
+    Raises a CheckpointError if the learner's parameters or optimizer state are not finite.
     """
     iteration = int(state.iteration)
     learner = one_copy(jax.tree.map(plain, state.learner))
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(learner)):
         raise CheckpointError(
-            f"the network's parameters are NaN or infinite after iteration {iteration}, so they "
-            "were not saved: start a new run with a lower learning rate"
+            f"the learner's state is NaN or infinite after iteration {iteration}, so it was "
+            "not saved: start a new run with a lower learning rate"
         )
     trees = _divide(state)
     arrays = {part: _by_name(jax.tree.map(_fetch, tree)) for part, tree in trees.items()}
@@ -167,7 +168,7 @@ def restore(
             trees = in_all(lambda step=step: _read(run_dir, step, target))
         except CheckpointError:
             raise
-        except Exception as error:  # An older one may be sound.
+        except (ValueError, OtherProcessError) as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
             continue
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
@@ -204,14 +205,14 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
     except CheckpointError:
         raise
-    except Exception as error:
+    except (ValueError, FileNotFoundError) as error:
         if step is None and number not in iterations(run_dir):  # A training has replaced it.
             return restore_player(run_dir, network)
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 
 def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
-    """Reads the folders in `target`; raises an error, of any type, if they are damaged."""
+    """Reads the folders in `target`; raises a ValueError if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
     summary = read_summary(folder)
     written = from_dict(Config, summary["settings"])
@@ -306,8 +307,10 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
     try:
         summary = json.loads((folder / "summary.json").read_text())
         sealed = summary.pop("sha256")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("its summary.json is missing or damaged") from error
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise ValueError("its summary.json is missing") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("its summary.json is damaged") from error
     if sealed != _digest(summary):
         raise ValueError("its summary.json was changed")
     if summary["iteration"] != int(folder.name):

@@ -71,9 +71,9 @@ class Plan:
     """When a run stops and what it saves, which changes no iteration."""
 
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
-    """When to stop. perfect: no blunder in any position, without and with search; unbeatable: no
-    losing line from either seat; never: after the last iteration; auto: perfect if the game can be
-    enumerated, otherwise never."""
+    """When to stop. perfect: no blunder in any position, and in small games none with search
+    either; unbeatable: no losing line from either seat; never: after the last iteration; auto:
+    perfect if the game can be enumerated, otherwise never."""
     max_iterations: Positive = 500
     """Maximum number of iterations, including earlier sessions."""
     examine_every: Count = 0

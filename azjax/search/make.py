@@ -13,6 +13,7 @@ A search of `B` positions; every line works on all trees of the batch:
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -59,8 +60,8 @@ def make_search(
       evaluate: any evaluator.
       engine: how the trees grow; the results are the same. `azjax` is the loop of this package,
         `paths` its form without loops inside a simulation, and `mctx` the loop of `mctx.search`. If
-        None, the fastest on the default backend. It has no effect on an algorithm with its own
-        loop.
+        None, `fastest_engine` of the default backend. It has no effect on an algorithm with its
+        own loop. `paths` leaves searches that continue a tree, or have several leaves, to `azjax`.
     """
     check_algorithm(algorithm)
     evaluate, count = checked(game, evaluate), algorithm.num_simulations
@@ -101,7 +102,10 @@ def make_search(
 
 
 def fastest_engine(platform: str) -> Engine:
-    """Returns how trees grow fastest: on a GPU, each step of a `while` loop waits for the host."""
+    """Returns the engine of a platform: on a GPU, each step of a `while` loop waits for the host.
+
+    This is by the number of kernels and waits; it was not timed on a GPU.
+    """
     return "azjax" if platform in ("cpu", "tpu") else "paths"
 
 
@@ -113,12 +117,13 @@ def _choose_loop(game: Game, engine: str, count: int, together: int) -> Callable
     }
     if engine not in loops:
         raise ValueError(f"the search's engine is {engine!r}: use {' or '.join(map(repr, loops))}")
+    together = 1 if together == 1 else math.gcd(together, count)
     if together == 1:
         return loops[engine]
-    if engine == "mctx" or count % together:
+    if engine == "mctx":
         raise ValueError(
-            f"the search's leaves are {together}, for {count} simulations in the engine "
-            f"{engine!r}: use a divisor of the simulations, and the engine 'azjax'"
+            f"the search's leaves are {together}, and the engine 'mctx' evaluates one position at "
+            "a time: use 1, or the engine 'azjax'"
         )
     return functools.partial(leaves.grow, leaves=together)
 

@@ -50,8 +50,9 @@ class PUCT:
     its value does not deserve are left out of the policy target (Wu 2019). This is `k`; 0: no such
     visits. KataGo: 2; AlphaZero: 0."""
     leaves: Positive = 1
-    """Positions evaluated together in each tree, a divisor of `num_simulations`. More are faster in
-    deep searches of few positions, and a little weaker. AlphaZero: 8."""
+    """Positions evaluated together in each tree: the greatest common divisor of this number and
+    `num_simulations`. More are faster in deep searches of few positions, and a little weaker.
+    AlphaZero: 8."""
 
     is_deterministic = True  # Ties go to the lowest action.
 

@@ -3,7 +3,8 @@
 The next search equals one that never stopped, with three exceptions. The prior of its root is made
 again, with new noise. At a root with noise, and always in Gumbel AlphaZero, old visits count for
 values but not for exploration, which they would suppress. And a subtree larger than the room for it
-loses its youngest nodes, whose values stay in those above.
+loses its youngest nodes: their values stay in the nodes above, but the actions to them are
+unvisited again.
 """
 
 import jax
@@ -66,6 +67,11 @@ def _subtree(tree: Tree, top: jax.Array, goes_on: jax.Array, room: int) -> Tree:
         known = (index >= 0) & belongs[index]
         return jnp.where(known, number[index], none)
 
+    stays = (tree.children_index >= 0) & belongs[tree.children_index]
+
+    def move_edges(leaf):
+        return move(jnp.where(stays, leaf, 0))
+
     return tree.replace(
         node_visits=move(tree.node_visits),
         raw_values=move(tree.raw_values),
@@ -76,10 +82,10 @@ def _subtree(tree: Tree, top: jax.Array, goes_on: jax.Array, room: int) -> Tree:
         action_from_parent=move(jnp.where(node == top, -1, tree.action_from_parent), -1),
         children_index=move(renumber(tree.children_index, UNVISITED), UNVISITED),
         children_prior_logits=move(tree.children_prior_logits),
-        children_visits=move(tree.children_visits),
-        children_rewards=move(tree.children_rewards),
-        children_discounts=move(tree.children_discounts),
-        children_values=move(tree.children_values),
+        children_visits=move_edges(tree.children_visits),
+        children_rewards=move_edges(tree.children_rewards),
+        children_discounts=move_edges(tree.children_discounts),
+        children_values=move_edges(tree.children_values),
         embeddings=jax.tree.map(move, tree.embeddings),
         extra_data=None,
     )

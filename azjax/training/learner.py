@@ -9,11 +9,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
-from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.networks.base import Network, Variables
+from azjax.training.metrics import Record
 from azjax.training.targets import Sample
 
 Losses = dict[str, jax.Array]  # The terms by name, each `float32 []`.
@@ -42,8 +42,8 @@ class LearnerConfig:
     l2: NonNegative = 0.0
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: NonNegative = 0.0
-    """Decoupled weight decay (AdamW), except for parameters named `bias` or `scale`, as in Flax.
-    The papers: 0."""
+    """Decoupled weight decay, as in AdamW, except for parameters named `bias` or `scale`, as in
+    Flax. The papers: 0."""
     clip_norm: NonNegative = 1.0
     """Maximum global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: NonNegative = 1.0
@@ -65,7 +65,7 @@ class LearnerState(NamedTuple):
     Self-play and verification use the running average.
     """
 
-    variables: Variables  # Flax variables of the network.
+    variables: Variables  # Those of the network; the optimizer updates `params`.
     average: Variables  # Their running average; the newest value if it is not a float.
     opt_state: optax.OptState
     step: jax.Array  # int32 [], number of optimizer steps.
@@ -143,32 +143,28 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimizer: clipping, then AdamW or SGD with the schedule.
+    """Builds the optimizer: clipping, AdamW or SGD with momentum 0.9, and the schedule.
 
-    It flattens the parameters into one vector, so that fewer operations are compiled.
+    It flattens gradients into one vector, so that fewer operations are compiled.
     """
-    rate = learning_rate(config)
-    if config.optimizer == "adam":
-        optimizer = optax.adamw(rate, weight_decay=config.weight_decay)
-    else:
-        decay = optax.add_decayed_weights(config.weight_decay)
-        optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
+    direction = optax.scale_by_adam() if config.optimizer == "adam" else optax.trace(0.9)
     if config.clip_norm:
-        optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    flat = optax.flatten(optimizer)
-    if not (isinstance(config.weight_decay, Tracer) or config.weight_decay > 0):
-        return flat
+        direction = optax.chain(optax.clip_by_global_norm(config.clip_norm), direction)
+    return optax.chain(
+        optax.flatten(direction),
+        optax.add_decayed_weights(config.weight_decay, _decays),
+        optax.scale_by_learning_rate(learning_rate(config)),
+    )
 
-    # The optimizer reads parameters only to decay them, so it gets zeros for the excluded ones.
-    def weight(path, leaf):
-        name = jax.tree_util.keystr(path[-1:], simple=True)
-        return jnp.zeros_like(leaf) if name in ("bias", "scale") else leaf
 
-    def update(updates, state, params=None):
-        weights = jax.tree_util.tree_map_with_path(weight, params)
-        return flat.update(updates, state, weights)
+def _decays(params: Any) -> Any:
+    """Returns which parameters have weight decay, as a tree of truth values."""
 
-    return optax.GradientTransformation(flat.init, update)
+    def decays(path, leaf):
+        del leaf
+        return jax.tree_util.keystr(path[-1:], simple=True) not in ("bias", "scale")
+
+    return jax.tree_util.tree_map_with_path(decays, params)
 
 
 def make_learner(
@@ -192,6 +188,8 @@ def make_learner(
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
         total, terms = loss(outputs, params, samples, axis_name)
+        for name in sorted(terms.keys() & {"loss", "grad_norm", *Record.__dataclass_fields__}):
+            raise ValueError(f"the loss has a term {name}, as the records do: choose another name")
         return total, ({**terms, "loss": total}, statistics)
 
     def init(variables):

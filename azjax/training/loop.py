@@ -59,7 +59,8 @@ class Callback:
       ...
       ...     def on_iteration(self, loop):
       ...         loop.add(excess=loop.record.losses["loss"] - self.threshold)
-      ...         loop.stop = loop.record.extra["excess"] < 0
+      ...         if loop.record.extra["excess"] < 0:
+      ...             loop.stop = True
     """
 
     everywhere = False
@@ -152,6 +153,7 @@ class Loop:
                     self.record = make_record(self.iteration, measured, before, self.started)
                 self.record.check_finite()
                 self.tell("on_iteration")
+                self.stop = processes.any_of(self.stop)  # Process 0 may have set it.
             if self.interrupted:
                 raise KeyboardInterrupt
             self.tell("on_end")

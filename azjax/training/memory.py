@@ -57,7 +57,8 @@ def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
     optimizer = _bytes_of((learner.opt_state, learner.step))
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
-    tree = together * tree_bytes(parts.search, parts.game)
+    nodes = parts.search.num_simulations + 1
+    tree = together * tree_bytes(parts.search, parts.game) * (nodes + parts.selfplay.reuse) // nodes
     lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
     if program is None:
         return lasting

@@ -36,7 +36,8 @@ class SelfPlayConfig:
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
     """Whether unfinished games continue in the next iteration. If not, all games restart in each
-    iteration, and cut-off games are bootstrapped with the value of the search."""
+    iteration. Either way, a game that is not over at the end of an iteration has the value of the
+    last search as its outcome."""
     opening_share: Fraction = 0.9
     """Fraction of games that start with random moves. AlphaZero: 0."""
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
@@ -48,8 +49,8 @@ class SelfPlayConfig:
     """Of the games with random openings, the fraction that start from the position buffer
     instead."""
     reuse: Count = 0
-    """Nodes of the search tree that each move keeps for the next one; see `search.reroot`. 0: every
-    search starts from an empty tree."""
+    """Nodes of the search tree that each move keeps for the next one, except from one iteration to
+    the next; see `search.reroot`. 0: every search starts from an empty tree."""
     full_share: Annotated[Fraction, Range(0, 1, excludes="low")] = 1.0
     """Share of the moves with a full search, the only ones in the replay buffer; all games make the
     others with `fast_simulations` and without noise (playout cap randomization, Wu 2019).
@@ -57,9 +58,9 @@ class SelfPlayConfig:
     fast_simulations: Simulations = 8
     """Simulations of the other moves."""
     temperature: NonNegative = 1.0
-    """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
+    """PUCT and UCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
-    """PUCT: from this ply on, the most visited move is played. AlphaZero: 30."""
+    """PUCT and UCT: from this ply on, the most visited move is played. AlphaZero: 30."""
 
     def __post_init__(self):
         check("selfplay", self)

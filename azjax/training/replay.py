@@ -24,8 +24,8 @@ class ReplayConfig:
     """Number of newest positions to keep, over all devices, rounded down to a multiple of the
     shards. AlphaZero: those of the last million games."""
     shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
-    """Number of ring buffers; a multiple of the number of devices. If the default is not a
-    multiple, a new run has one per device."""
+    """Number of ring buffers; a multiple of the number of devices. If it is not, a new run has one
+    per device."""
 
     def __post_init__(self):
         check("replay", self)
@@ -49,7 +49,7 @@ class Replay(NamedTuple):
     # `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
     sample: Callable[[Any, jax.Array], Sample]
     shards: int  # Number of shards over all devices.
-    capacity: int  # Number of positions over all shards.
+    capacity: int  # Number of positions over all shards, before rounding.
     batch_size: int  # Number of samples in a batch over all shards.
 
 
@@ -76,7 +76,7 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
 
     @jax.vmap
     def sample(state, key):
-        _, key = jax.random.split(key)  # As in flashbax, so that runs made with it stay the same.
+        _, key = jax.random.split(key)  # Not needed; keeps the bits of earlier runs.
         shape = (batch_size // config.shards,)
         age = jax.random.randint(key, shape, 0, state.size, jnp.int32)
         row = (state.place - state.size + age) % places

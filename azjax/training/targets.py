@@ -41,7 +41,7 @@ class TargetConfig:
 
     outcome_weight: Fraction = 1.0
     """Weight of the game's outcome z in the value target; the rest is the root value of the search.
-    AlphaZero: 1."""
+    For games that go on after the iteration, z is the value of the last search. AlphaZero: 1."""
     td_lambda: Fraction = 1.0
     """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
     later plies. AlphaZero: 1."""

@@ -250,6 +250,17 @@ def test_falls_back_to_the_newest_sound_checkpoint(damage, run, state):
     assert files(run / "damaged" / "2-1") | files(run / "damaged" / "3-1") == damaged
 
 
+def test_a_disk_that_cannot_be_read_is_no_damage(run, monkeypatch):
+    def fail(path):
+        raise OSError(5, "Input/output error", path)
+
+    before = files(run)
+    monkeypatch.setattr(checkpoint, "_digest_file", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        restore(run)
+    assert files(run) == before
+
+
 def test_raises_if_no_checkpoint_can_be_restored(run):
     """And then moves nothing."""
     other = PARTS._replace(network=make_parts(azjax.Config()).network)

@@ -16,6 +16,7 @@ from azjax.training.learner import (
     alphazero_loss,
     configured_learner,
     learning_rate,
+    make_learner,
     make_optimizer,
 )
 from azjax.training.targets import Sample
@@ -244,9 +245,19 @@ def test_weight_decay_leaves_biases_and_scales_alone():
     expected = {"a": names | {"bias": 0.0, "scale": 0.0}, "b": layer(2.0, 0.0)}
     for optimizer in ("adam", "sgd"):
         config = change(optimizer=optimizer, weight_decay=0.5)
-        (update,) = updates(config, jax.tree.map(jnp.zeros_like, params), params=params)
-        jax.tree.map(
-            lambda found, x: np.testing.assert_allclose(found, np.full(3, -0.05 * x), rtol=1e-6),
-            update,
-            expected,
-        )
+        none = jax.tree.map(jnp.zeros_like, params)
+        for update in updates(config, none, none, params=params):  # Momentum leaves it alone.
+            jax.tree.map(
+                lambda found, x: np.testing.assert_allclose(found, np.full(3, -0.05 * x), 1e-6),
+                update,
+                expected,
+            )
+
+
+def test_a_term_of_the_loss_has_a_name_of_its_own():
+    def loss(outputs, params, samples, axis_name):
+        return jnp.zeros(()), {"seconds": jnp.zeros(())}
+
+    learner = make_learner(NETWORK, optax.sgd(0.1), loss)
+    with pytest.raises(ValueError, match="a term seconds, as the records do"):
+        jax.eval_shape(learner.update, jax.eval_shape(learner.init, VARIABLES), SAMPLES)

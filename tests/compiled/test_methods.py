@@ -12,7 +12,7 @@ from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.runs.player import Player
-from azjax.search import PUCT, ROOT, Gumbel, make_search, reroot, uniform_evaluator
+from azjax.search import PUCT, ROOT, Gumbel, make, make_search, reroot, uniform_evaluator
 from azjax.search.forced import prune_forced
 from azjax.search.puct import puct_terms
 from azjax.training import effort, selfplay
@@ -106,6 +106,8 @@ def test_nothing_of_other_moves_stays_and_small_room_keeps_the_oldest_nodes():
     assert small.node_visits.shape[1] == 4
     np.testing.assert_array_equal(small.node_visits[:, :3], kept.node_visits[:, :3])
     assert int(small.children_index.max()) < 4
+    dropped = (small.children_index < 0) & (kept.children_index[:, :4] >= 0)
+    assert dropped.any() and not small.children_visits[dropped].any()
 
 
 def test_trees_are_empty_after_the_end_of_a_game_and_after_unvisited_moves():
@@ -282,8 +284,13 @@ def test_fast_moves_have_no_noise(monkeypatch):
 def test_what_cannot_be_combined_is_refused():
     _, after, kept = continued()
     mctx = make_search(PUCT(), GAME, evaluate, engine="mctx")
-    uneven = PUCT(num_simulations=10, leaves=4)
+    several = PUCT(num_simulations=8, leaves=4)
     assert_refused(
         (lambda: mctx(None, jax.random.key(0), after, tree=kept), "cannot continue a tree"),
-        (lambda: make_search(uneven, GAME, evaluate), "leaves are 4, for 10", "divisor"),
+        (lambda: make_search(several, GAME, evaluate, "mctx"), "leaves are 4", "use 1"),
     )
+
+
+def test_leaves_divide_the_simulations():
+    assert make._choose_loop(GAME, "azjax", 10, 4).keywords == {"leaves": 2}
+    assert make._choose_loop(GAME, "mctx", 9, 4) is make._choose_loop(GAME, "mctx", 9, 1)

@@ -12,6 +12,7 @@ import pytest
 
 import azjax as az
 import azjax.program
+from azjax import _processes as processes
 from azjax.players.arena import Match, Tally
 from azjax.runs import CheckpointError, presets
 from azjax.runs.config import make_parts
@@ -69,6 +70,13 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
         *([("a", "end", 2), ("b", "end", 2)] if change == "stop" else []),
         *[("b", "close"), ("a", "close")],
     ]
+
+
+def test_training_stops_in_all_processes(monkeypatch):
+    monkeypatch.setattr(processes, "any_of", lambda stop: True)  # Another one has set it.
+    loop = make_loop(9)
+    loop.run()
+    assert loop.iteration == 1
 
 
 def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():

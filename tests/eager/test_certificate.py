@@ -211,11 +211,15 @@ def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resum
     assert json.loads(path.read_text())["blunders"] == 1
 
 
-def test_without_a_verdict_nothing_is_proved(tmp_path):
-    """Not even if the training ends, or another process has proved it."""
-    verification = types.SimpleNamespace(verdict=None, certify=lambda loop, seed: None)
+def test_without_a_verdict_training_goes_on_and_its_end_writes_a_certificate(tmp_path):
+    """Although another process has proved the goal."""
+    verification = Examined([(0, 0, 0)])
+    verification.next()
+    found, verification.verdict = verification.certify(loop_at(1), 5), None
+    verification.certify = lambda loop, seed: found
     loop, path = loop_at(1), tmp_path / "certificate.json"
     certification = Certification(verification, "perfect", 5, path)
     certification.on_iteration(loop)
-    certification.on_end(loop)
     assert not loop.stop and not path.exists()
+    certification.on_end(loop)
+    assert json.loads(path.read_text())["blunders"] == 0

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax import diagnosis
@@ -28,3 +29,15 @@ def test_units_without_gradients_are_dead_and_empty_cells_are_not():
     kernel = np.arange(1, 16, dtype=np.float32).reshape(5, 3)
     assert examine(kernel) == ("0%", False)
     assert examine(kernel * [1, -1, -1]) == ("67%", True)
+
+
+def test_policies_are_those_of_the_inference_form():
+    """In which parameters are folded."""
+    policy = np.array([[0.5, 0.5, 0]], np.float32)
+    samples = Sample(jnp.eye(1, 5), policy > 0, policy, np.zeros(1))
+    network = SimpleNamespace(infer=lambda params, planes: (planes @ params, None))
+    for kernel, is_wrong in ((jnp.zeros((5, 3)), False), (9 * jnp.eye(5, 3), True)):
+        parts = SimpleNamespace(network=network)
+        case = diagnosis._Case(None, parts, None, None, kernel, None, samples, None)
+        [finding] = diagnosis._policies(case)
+        assert finding.sentence.startswith("KL 0.00") != is_wrong
