@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from azjax.search.algorithm import (
     ROOT,
@@ -17,21 +18,20 @@ from azjax.search.algorithm import (
     Selection,
     Tree,
     draw_by_visits,
+    legal_actions,
     make_result,
     visit_shares,
 )
 
 
-def with_forced(
-    plain: Selection, roots: Roots, keys: jax.Array, k: float, score: Callable
+def explore_root(
+    plain: Selection, roots: Roots, keys: jax.Array, k: float, terms: Callable
 ) -> Selection:
-    """Returns PUCT's selection with `k`; it is `plain` without `k` and without trees to continue.
+    """Returns PUCT's selection with forced playouts, at roots that may have visits already.
 
-    `score(tree, node, old)` is `puct_terms`, and `keys [B]` draw the actions.
+    `k` is 0 or `PUCT.forced_playouts`, `terms` is `puct_terms`, and `keys [B]` draw the actions.
     """
-    forces = roots.add_noise is not False and (type(k) is not float or k > 0)
-    if not forces and roots.tree is None:
-        return plain
+    forces = roots.add_noise is not False and not is_off(k)
     noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
     old = jnp.zeros(roots.legal.shape, jnp.int32)
     if roots.add_noise is not False and roots.tree is not None:
@@ -39,21 +39,27 @@ def with_forced(
 
     def at_root(tree, node):
         noisy, old = tree.extra_data
-        _, prior, _, scores = score(tree, node, old)
-        visits = tree.children_visits[node] - old
+        visits, total = tree.children_visits[node] - old, tree.node_visits[node] - jnp.sum(old)
+        q, prior, bonus = terms(tree, node, total, visits)
+        score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
         forced = (visits > 0) & (visits < count_forced(k, prior, visits))
-        return jnp.argmax(jnp.where(noisy & forced, jnp.inf, scores)).astype(jnp.int32)
+        return jnp.argmax(jnp.where(noisy & forced, jnp.inf, score)).astype(jnp.int32)
 
     def finish(tree):
         visits = tree.children_visits[:, ROOT] - old
         action = jax.vmap(draw_by_visits)(keys, visits, roots.temperature)
         weights = visit_shares(tree, old)
         if forces:
-            pruned = jax.vmap(functools.partial(prune_forced, k, score))(tree, visits)
+            pruned = jax.vmap(functools.partial(prune_forced, k, terms))(tree, visits)
             weights = jnp.where(noisy[:, None], pruned, weights)
         return make_result(tree, action, weights)
 
     return plain._replace(at_root=at_root, finish=finish, extra=(noisy, old))
+
+
+def is_off(k: float) -> bool:
+    """Returns whether there are no forced playouts; a traced number may be any."""
+    return not isinstance(k, Tracer) and k == 0
 
 
 def count_forced(k: float, prior: jax.Array, visits: jax.Array) -> jax.Array:
@@ -61,16 +67,18 @@ def count_forced(k: float, prior: jax.Array, visits: jax.Array) -> jax.Array:
     return jnp.sqrt(k * prior * jnp.sum(visits).astype(jnp.float32))
 
 
-def prune_forced(k: float, score: Callable, tree: Tree, visits: jax.Array) -> jax.Array:
+def prune_forced(k: float, terms: Callable, tree: Tree, visits: jax.Array) -> jax.Array:
     """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
 
     Up to the forced number of visits is taken from each action but the most visited one, as long as
     its score stays below that one's. An action that is left with a single visit loses it as well.
     """
-    q, prior, bonus, scores = score(tree, jnp.int32(ROOT), tree.children_visits[ROOT] - visits)
+    old = tree.children_visits[ROOT] - visits
+    total = tree.node_visits[ROOT] - jnp.sum(old)
+    q, prior, bonus = terms(tree, jnp.int32(ROOT), total, visits)
     best = jnp.argmax(visits)
     counts = visits.astype(jnp.float32)
-    lead = scores[best] - q
+    lead = q[best] + bonus[best] - q
     deserved = jnp.ceil(bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
     least = counts - jnp.floor(count_forced(k, prior, visits))
     kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)

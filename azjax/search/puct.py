@@ -20,7 +20,7 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
-from azjax.search.forced import with_forced
+from azjax.search.forced import explore_root, is_off
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,34 +73,39 @@ class PUCT:
 
         act = functools.partial(puct_action, self)
         plain = Selection(logits, act, act, finish)
-        score = functools.partial(puct_terms, self)
-        return with_forced(plain, roots, key_action, self.forced_playouts, score)
-
-
-def puct_terms(
-    settings: PUCT, tree: Tree, node: jax.Array, old: jax.Array | int = 0
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Returns Q, P, bonus and score of the actions of one node of one tree, each `float32 [A]`.
-
-    The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
-    for the player to move, `N` the node's visits and `n` the action's. Neither counts the visits
-    `old [A]`. The bonus is the second term; the score of an illegal action is -inf.
-    """
-    visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
-    unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
-    q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
-    prior = jax.nn.softmax(logits)
-    total = tree.node_visits[node] - jnp.sum(old)
-    exploration = prior * jnp.sqrt(total.astype(jnp.float32))
-    bonus = settings.c_puct * exploration / (1 + visits - old).astype(jnp.float32)
-    score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
-    return q, prior, bonus, score
+        if roots.tree is None and (roots.add_noise is False or is_off(self.forced_playouts)):
+            return plain
+        terms = functools.partial(puct_terms, self)
+        return explore_root(plain, roots, key_action, self.forced_playouts, terms)
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
-    *_, score = puct_terms(settings, tree, node)
+    """Returns the action with the highest `Q + bonus` in one node of one tree.
+
+    Ties go to the lowest.
+    """
+    visits = tree.children_visits[node]
+    q, _, bonus = puct_terms(settings, tree, node, tree.node_visits[node], visits)
+    score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
     return jnp.argmax(score).astype(jnp.int32)
+
+
+def puct_terms(
+    settings: PUCT, tree: Tree, node: jax.Array, total: jax.Array, visits: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns Q, P and the bonus of the actions of one node of one tree, each `float32 [A]`.
+
+    The bonus is `c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), where `N`, `total []`, are
+    visits of the node and `n`, `visits [A]`, those of its actions. Q is in [-1, 1], for the player
+    to move.
+    """
+    unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
+    is_visited = tree.children_visits[node] > 0
+    q = jnp.where(is_visited, tree.qvalues(node), unvisited[settings.first_play_urgency])
+    prior = jax.nn.softmax(tree.children_prior_logits[node])
+    exploration = prior * jnp.sqrt(total.astype(jnp.float32))
+    bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
+    return q, prior, bonus
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:

@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import mctx
 
 from azjax._settings import Simulations, check
-from azjax.games.base import Game, State, batch_keys, check_batch, where
+from azjax.games.base import Game, State, batch_keys, check_batch
 from azjax.search.algorithm import (
     NEVER,
-    ROOT,
     Expansion,
     Roots,
     SearchResult,
@@ -31,13 +30,6 @@ from azjax.search.algorithm import (
 )
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
 from azjax.search.simulate import expand
-
-# The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
-_NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
-_NODES += ("children_prior_logits", "embeddings")
-_EDGES = ("children_index", "children_visits", "children_rewards", "children_discounts")
-_EDGES += ("children_values",)
-_INDICES = ("parents", "action_from_parent", "children_index")  # -1 means none.
 
 
 class MctxFns(NamedTuple):
@@ -186,11 +178,11 @@ class MctxPolicy:
 
 
 def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
-    """Returns trees that the loop of `mctx.search` grew; they equal those of `simulate.grow`.
+    """Returns trees grown by `mctx.search`, which lead to the same results as `simulate.grow`.
 
     An embedding is a state and the number of the current simulation, which mctx does not pass to
-    `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
-    removed after its simulation.
+    `recurrent_fn`. mctx also expands finished games. Moves there change nothing and have the value
+    0, so only the trees have more nodes.
     """
 
     def recurrent_fn(params, key, actions, embedding):
@@ -204,8 +196,7 @@ def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
             key, tree = carry
             states, numbers = tree.embeddings
             tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
-            key, tree = simulate(i, (key, tree))
-            return key, _remove_below_finished(tree, i + 1)
+            return simulate(i, (key, tree))
 
         return jax.lax.fori_loop(first, last, step, carry)
 
@@ -227,25 +218,3 @@ def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         loop_fn=loop,
     )
     return tree.replace(embeddings=tree.embeddings[0])
-
-
-def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
-    """Removes node number `node` from the trees where its parent is a finished game.
-
-    Children of a finished root stay, as in `simulate`.
-    """
-    batch = jnp.arange(tree.parents.shape[0])
-    parent = tree.parents[:, node]
-    is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
-    is_below = is_over & (parent > ROOT)
-
-    def clear(name, index):
-        def write(leaf):
-            current = leaf[batch, index]
-            empty = jnp.full_like(current, -1 if name in _INDICES else 0)
-            return leaf.at[batch, index].set(where(is_below, empty, current))
-
-        return jax.tree.map(write, getattr(tree, name))
-
-    nodes = {name: clear(name, node) for name in _NODES}
-    return tree.replace(**nodes, **{name: clear(name, parent) for name in _EDGES})

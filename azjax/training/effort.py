@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from azjax.games.base import State
 from azjax.search import Tree, make_search, reroot
 from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.targets import Sample, Transition
+from azjax.training.targets import Sample
 
 
 class Found(NamedTuple):
-    """The results of a search that self-play uses; see `Transition`."""
+    """The results of a search that self-play uses; see `targets.Transition`."""
 
     action: jax.Array
     action_weights: jax.Array
@@ -75,14 +75,15 @@ def first_moves(config: SelfPlayConfig) -> jax.Array:
 
 def draw_moves(config: SelfPlayConfig, key: jax.Array) -> jax.Array:
     """Draws which moves of an iteration have a full search, `bool [T]`, the same for all games."""
-    return jax.random.permutation(key, first_moves(config))
+    moves = first_moves(config)
+    return moves if full_moves(config) == len(moves) else jax.random.permutation(key, moves)
 
 
-def keep_full(config: SelfPlayConfig, transitions: Transition, samples: Sample) -> Sample:
+def keep_full(config: SelfPlayConfig, schedule: jax.Array, samples: Sample) -> Sample:
     """Returns the samples `[F, B, ...]` of moves with a full search, of those of all moves."""
     if full_moves(config) == config.unroll_length:
         return samples
-    rows = jnp.argsort(~transitions.is_full[:, 0])[: full_moves(config)]  # As in all games.
+    rows = jnp.argsort(~schedule)[: full_moves(config)]
     return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 

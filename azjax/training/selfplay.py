@@ -73,7 +73,6 @@ def self_play(
             reward=step.reward,
             discount=step.discount,
             extra=found.extra,
-            is_full=jnp.broadcast_to(is_full, over.shape),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
         moved = Games(step.state, games.ply + 1)

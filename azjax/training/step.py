@@ -107,16 +107,14 @@ def iteration(
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
     keys = local_keys(key_play, len(state.games.ply), axis_name)
-    schedule = None
-    if parts.selfplay.full_share < 1:  # The games' keys are numbered from 0.
-        key_schedule = jax.random.fold_in(key_play, parts.selfplay.games)
-        schedule = effort.draw_moves(parts.selfplay, key_schedule)
+    # The games' keys are numbered from 0.
+    schedule = effort.draw_moves(parts.selfplay, jax.random.fold_in(key_play, parts.selfplay.games))
     average = state.learner.average
     games, transitions = self_play(parts, average, keys, state.games, state.archive, schedule)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
-        effort.keep_full(parts.selfplay, transitions, parts.targets.make(transitions)),
+        effort.keep_full(parts.selfplay, schedule, parts.targets.make(transitions)),
     )
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)

@@ -25,7 +25,6 @@ class Transition(NamedTuple):
     reward: jax.Array  # float32 [], to the player who moved.
     discount: jax.Array  # float32 [], see `games.base.Step`; 0 if the move ended the game.
     extra: Any = ()  # What `Targets.note` returns.
-    is_full: Any = ()  # bool [], whether the search was a full one.
     new_starts: Any = ()  # `Games [2, ...]` for the position buffer, if there is one.
 
 

@@ -30,7 +30,7 @@ def search(solution):
 def test_all_engines_find_the_same_bit_for_bit(search, engine):
     with sharing():
         ours, theirs = search("azjax"), search(engine)
-    assert_equal(ours, theirs)
+    assert_equal(ours, theirs, engine)
     assert (theirs.tree.node_visits[:, 1:] * theirs.tree.embeddings.over[:, 1:] > 1).any()
 
 

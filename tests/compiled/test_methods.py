@@ -213,8 +213,8 @@ def test_pruning_takes_what_a_hand_computation_takes():
     best = 0.5 + 0.5 * np.sqrt(101) / 81
     deserved = int(np.ceil(0.25 * np.sqrt(101) / (best - 0.3) - 1))
     kept = np.array([80, max(deserved, 12 - 7), 0])  # The third is left with 1 visit, then none.
-    score = functools.partial(puct_terms, PUCT(c_puct=1.0))
-    found = np.asarray(prune_forced(2.0, score, tree, jnp.asarray(visits)))[legal]
+    terms = functools.partial(puct_terms, PUCT(c_puct=1.0))
+    found = np.asarray(prune_forced(2.0, terms, tree, jnp.asarray(visits)))[legal]
     np.testing.assert_allclose(found, kept / kept.sum(), rtol=1e-5)
 
 
@@ -253,10 +253,13 @@ def test_only_moves_with_a_full_search_are_samples():
     keys = jax.random.split(jax.random.key(1), 4)
     with sharing():
         begun = selfplay.start_games(parts.selfplay, GAME, keys)
-    _, moves = jax.jit(functools.partial(selfplay.self_play, parts))(None, keys, begun)
-    assert moves.is_full.sum(axis=0).tolist() == [2] * 4 == 4 * [effort.full_moves(parts.selfplay)]
-    assert (np.asarray(moves.extra) == np.where(moves.is_full, 6, 2)).all()
-    samples = effort.keep_full(parts.selfplay, moves, {"visits": moves.extra, "move": moves.action})
+        schedule = jax.jit(functools.partial(effort.draw_moves, parts.selfplay))(keys[0])
+    play = jax.jit(functools.partial(selfplay.self_play, parts))
+    _, moves = play(None, keys, begun, schedule=schedule)
+    assert schedule.sum() == 2 == effort.full_moves(parts.selfplay) and not schedule[:2].all()
+    assert (np.asarray(moves.extra) == np.where(schedule, 6, 2)[:, None]).all()
+    given = {"visits": moves.extra, "move": moves.action}
+    samples = effort.keep_full(parts.selfplay, schedule, given)
     assert samples["visits"].shape == (2, 4) and (samples["visits"] == 6).all()
 
 

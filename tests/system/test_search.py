@@ -37,9 +37,9 @@ def with_network(game):
 
 
 def assert_engines_agree(search):
-    ours, *others = map(search, ENGINES)
-    for theirs in others:
-        assert_equal(ours, theirs)
+    ours = search("azjax")
+    for engine in ENGINES[1:]:
+        assert_equal(ours, search(engine), engine)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
