@@ -19,9 +19,9 @@ from azjax._settings import Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.cli.play import Machine
-from azjax.games.base import Game, State, name_actions
+from azjax.games.base import Game, State
+from azjax.players.gtp import kind_of, vertices
 
-_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 _COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
@@ -56,12 +56,9 @@ class Engine:
 
     def __init__(self, game: Game, machine: Machine):
         """Raises a ValueError for a game without stones on a square board."""
-        rows, columns = game.board_shape
-        kind = game.name.removeprefix("pgx:").partition(":")[0]
-        if rows != columns or not kind.startswith(("go_", "othello", "hex")):
-            raise ValueError(f"{game.name} has no protocol: use Go, Hex or Othello")
-        self._game, self._machine, self._size = game, machine, rows
-        self._is_hex, self.is_over = kind.startswith("hex"), False
+        self._is_hex, self.is_over = kind_of(game) == "hex", False
+        self._game, self._machine, self._size = game, machine, game.board_shape[0]
+        self._step, self._legal = jax.jit(game.step), jax.jit(game.legal_actions)
         self._history: list[State] = [game.init()]
         self._commands: dict[str, Callable[..., str]] = {
             "protocol_version": lambda: "2",
@@ -124,8 +121,10 @@ class Engine:
 
     def _play(self, color: str, vertex: str) -> str:
         self._check_turn(color)
-        legal = np.flatnonzero(self._game.legal_actions(self._state)).tolist()
-        named = {name.lower(): action for action, name in enumerate(self._vertices())}
+        legal = np.flatnonzero(self._legal(self._state)).tolist()
+        named = {
+            name.lower(): action for action, name in enumerate(vertices(self._game, self._state))
+        }
         if named.get(vertex.lower()) not in legal:
             raise ValueError("illegal move")
         self._advance(named[vertex.lower()])
@@ -136,19 +135,12 @@ class Engine:
             return "resign" if self._is_hex else "PASS"
         self._check_turn(color)
         action = int(self._machine.decide(self._state).action)
-        vertex = self._vertices()[action]
+        vertex = vertices(self._game, self._state)[action]
         self._advance(action)
         return vertex
 
     def _advance(self, action: int) -> None:
-        self._history.append(self._game.step(self._state, jnp.int32(action))[0])
-
-    def _vertices(self) -> list[str]:
-        """Returns the vertices of all actions in this position."""
-        if not self._is_hex:
-            cells = [divmod(cell, self._size) for cell in range(self._size**2)]
-            return [f"{_LETTERS[column]}{self._size - row}" for row, column in cells] + ["PASS"]
-        return name_actions(self._game, self._state)
+        self._history.append(self._step(self._state, jnp.int32(action))[0])
 
 
 main = console.make_main(run, Options, "azjax gtp", "the game was not finished", players.HELP)

@@ -22,6 +22,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
+from azjax.players.gtp import gtp_agent
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
 from azjax.runs.player import Player, read_settings
@@ -45,6 +46,7 @@ A player is written NAME or NAME:NUMBER.
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
 - a player that comes with azjax, such as connect_four or hex:6
+- gtp:COMMAND: a program that plays Go or Hex, as in "gtp:gnugo --mode gtp --level 10"
 
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
@@ -75,7 +77,7 @@ class Spec(NamedTuple):
     """A parsed description of a player."""
 
     text: str
-    name: str  # One of `_FORMS`, or `shipped` for a player that comes with azjax.
+    name: str  # One of `_FORMS`, `gtp`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
     run_dir: pathlib.Path | None = None
     checkpoint: int | None = None
@@ -84,6 +86,8 @@ class Spec(NamedTuple):
 def parse(text: str) -> Spec:
     """Parses a description; raises a ValueError for an unknown player or what it does not take."""
     name = re.split("[:@#]", text)[0]
+    if text.startswith("gtp:"):
+        return Spec(text, "gtp")
     if name not in _FORMS:
         if text in pretrained.names():
             return Spec(text, "shipped", run_dir=pathlib.Path(text))
@@ -125,6 +129,8 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     match parsed.name:
         case "random":
             return random_agent(game)
+        case "gtp":
+            return gtp_agent(game, spec.removeprefix("gtp:"))
         case "perfect":
             return perfect_agent(game, console.solve(game))
         case "uct":

@@ -1,16 +1,19 @@
 """`azjax gtp`: conversations in the Go Text Protocol."""
 
 import io
+import shlex
 import sys
 
 import jax
+import numpy as np
 import pytest
 
 from azjax import games
 from azjax.cli import gtp, play
 from azjax.players import random_agent
+from azjax.players.gtp import gtp_agent, vertices
 from guard import sharing
-from refusals import check_program
+from refusals import assert_refused, check_program
 
 
 def engine(name):
@@ -33,11 +36,13 @@ def test_a_game_is_played(monkeypatch, capsys):
 
 
 def test_vertices_skip_the_letter_i_except_in_hex():
-    vertices = engine("othello:10")._vertices()
-    assert (vertices[0], vertices[8], vertices[-2:]) == ("A10", "J10", ["K1", "PASS"])
-    assert engine("hex:9")._vertices()[8] == "i1"
+    othello, hex9 = games.make("othello:10"), games.make("hex:9")
+    names = vertices(othello, othello.init())
+    assert (names[0], names[8], names[-2:]) == ("A10", "J10", ["K1", "PASS"])
+    assert vertices(hex9, hex9.init())[8] == "i1"
 
 
+@pytest.mark.compiles(1)
 @pytest.mark.parametrize(
     ("line", "reply"),
     [
@@ -63,3 +68,37 @@ def test_other_games_are_refused(capfd):
         ("random --game connect_four:4x4", "connect_four:4x4 has no protocol: use Go, Hex or"),
     ]
     check_program(gtp.main, rows, capfd)
+
+
+SERVER = """
+import sys
+for line in sys.stdin:
+    with open(sys.argv[1], "a") as file:
+        print(line.strip(), file=file)
+    print(f"= {'a2' if 'genmove' in line else ''}\\n", flush=True)
+"""
+
+
+def test_a_program_is_told_positions_and_plays(tmp_path):
+    """Colors take turns, and an illegal answer becomes the last legal action."""
+    heard, game = tmp_path / "heard", games.make("hex:3")
+    agent = gtp_agent(game, shlex.join([sys.executable, "-c", SERVER, str(heard)]))
+    states = [game.init()]
+    for action in (3, 5):  # At a2 and b3: White sees the board mirrored.
+        states.append(game.step(states[-1], action)[0])
+    batch = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    assert agent.act(None, None, batch).action.tolist() == [3, 8, 8]
+    lines = heard.read_text().split("\n")
+    assert lines[:3] == ["boardsize 3", "clear_board", "genmove b"]
+    assert lines[3:6] == ["clear_board", "play b a2", "genmove w"]
+    assert lines[6:10] == ["clear_board", "play b a2", "play w b3", "genmove b"]
+
+
+def test_programs_that_cannot_play_are_refused():
+    silent = shlex.join([sys.executable, "-c", "pass"])
+    assert_refused(
+        (lambda: gtp_agent(games.make("hex:3"), "no-such-program"), "cannot be started"),
+        (lambda: gtp_agent(games.make("hex:3"), silent), "does not answer 'boardsize 3'"),
+        (lambda: gtp_agent(games.make("othello:4"), silent), "use Go or Hex"),
+        (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "has no protocol"),
+    )
