@@ -26,9 +26,8 @@ from azjax._settings import Count, Range
 from azjax.cli import console, custom
 from azjax.games.base import Game, State, choose, play, random_action, where
 from azjax.networks import Network
-from azjax.networks.base import HEADS, Layer, Variables
+from azjax.networks.base import Variables
 from azjax.networks.equivariant import Group, expand, symmetry_group
-from azjax.networks.mlp import list_layers
 from azjax.networks.quantized import LARGEST, VALUES, make_quantized
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, pretrained
@@ -110,11 +109,10 @@ def quantize(game: Game, network: Network, variables: Variables, states: State) 
     layers = {name: jax.tree.map(np.asarray, layer) for name, layer in plain.layers.items()}
     rounding = _Rounding(group, layers, {})
     x, units = np.asarray(planes).reshape(len(planes), -1), np.ones(planes[0].size)
-    for layer in list_layers(plain.blocks):
-        x, units = rounding.hidden(layer, x, units)
-    policy_hidden, value_hidden, *_ = HEADS
-    rounding.policy(*rounding.hidden(policy_hidden, x, units))
-    rounding.value(rounding.hidden(value_hidden, x, units)[1])
+    for i in range(plain.blocks):
+        x, units = rounding.hidden(f"Dense_{i}", x, units)
+    rounding.policy(*rounding.hidden("policy_hidden", x, units))
+    rounding.value(rounding.hidden("value_hidden", x, units)[1])
     integers = {"params": rounding.params}
     made = make_quantized(game, integers, network.encoding, network.symmetric)
     return Quantized(made, integers)
@@ -127,20 +125,18 @@ class _Rounding(NamedTuple):
     layers: dict[str, Weights]
     params: dict[str, Weights]
 
-    def hidden(
-        self, layer: Layer, x: np.ndarray, units: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def hidden(self, name: str, x: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rounds a hidden layer.
 
         Args:
-          layer: the layer.
+          name: the layer.
           x: its inputs `[N, I]`, integers.
           units: `[I]`, the real number that the integer 1 represents in each input.
 
         Returns:
           Its outputs `[N, O]`, integers, and the real number that 1 represents in each, `[O]`.
         """
-        (name, role), copies = layer, len(self.group.copies)
+        copies = len(self.group.copies)
         kernel, bias = (self.layers[name][part].astype(np.float64) for part in ("kernel", "bias"))
         first = kernel.shape[1] // copies  # The other copies follow from the first.
         weights = kernel[:, :first] * units[:, None]
@@ -150,7 +146,7 @@ class _Rounding(NamedTuple):
             "bias": np.rint(bias[:first] / scale).astype(np.int32),
             "shift": np.zeros(first, np.uint8),
         }
-        dense = {part: np.asarray(each) for part, each in expand(self.group, role, rounded).items()}
+        dense = {part: np.asarray(each) for part, each in expand(self.group, name, rounded).items()}
         totals = x.astype(np.float32) @ dense["kernel"].astype(np.float32) + dense["bias"]
         shift = _choose_shifts(np.maximum(totals, 0).reshape(-1, copies, first))
         rounded["shift"], rounded["bias"] = (
@@ -170,7 +166,7 @@ class _Rounding(NamedTuple):
         bias = np.rint(layer["bias"] / scale)[group.actions.min(axis=0)]  # One for all copies.
         kernel = np.rint(weights / scale).astype(np.int8)
         rounded: dict[str, Any] = {"kernel": kernel, "bias": bias.astype(np.int32), "shift": 0}
-        dense = np.asarray(expand(group, "logits", rounded)["kernel"]).astype(np.int64)
+        dense = np.asarray(expand(group, "policy", rounded)["kernel"]).astype(np.int64)
         most = int((np.abs(dense).sum(axis=0) * LARGEST + np.abs(bias)).max())
         ranks = (group.actions.shape[1] - 1).bit_length()
         rounded["shift"] = np.uint8(max(most.bit_length() + ranks + 1 - 24, 0))

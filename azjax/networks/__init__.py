@@ -1,29 +1,14 @@
 """Policy-value networks: residual networks, MLPs, and any Flax module."""
 
-import functools
-import operator
-
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
-
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
-from azjax.networks import equivariant
-from azjax.networks.base import Network, Plain, choose_dtype
-from azjax.networks.convolution import WinogradResNet, is_faster
-from azjax.networks.equivariant import Equivariant, check_widths, symmetry_group
-from azjax.networks.mlp import MLP, MLPConfig
-from azjax.networks.modules import from_module, wrap
-from azjax.networks.resnet import ResNet, ResNetConfig, fold_batch_norm, without_batch_norm
+from azjax.networks import equivariant, mlp, resnet
+from azjax.networks.base import Network, choose_dtype
+from azjax.networks.mlp import MLPConfig
+from azjax.networks.modules import from_module
+from azjax.networks.resnet import ResNetConfig
 
-__all__ = [
-    "MLPConfig",
-    "Network",
-    "ResNetConfig",
-    "from_module",
-    "make_network",
-]
+__all__ = ["MLPConfig", "Network", "ResNetConfig", "from_module", "make_network"]
 
 
 def make_network(
@@ -45,35 +30,8 @@ def make_network(
     convolves = isinstance(config, ResNetConfig) and config.layers == "conv"
     dtype = choose_dtype(config.evaluation_dtype, platform, convolves)
     learning_dtype = choose_dtype(config.learning_dtype, platform, convolves)
-    is_shared = config.symmetric and game.num_symmetries > 1
-
-    def module(config, dtype) -> nn.Module:
-        if is_shared:
-            return Equivariant(config, game.num_actions, symmetry_group(game), dtype)
-        if isinstance(config, MLPConfig):
-            return MLP(config, game.num_actions, dtype)
-        is_winograd = convolves and is_faster(game.board_shape, dtype, platform)
-        return (WinogradResNet if is_winograd else ResNet)(config, game.num_actions, dtype)
-
-    if is_shared:
-        check_widths(config, game)
-        group = symmetry_group(game)
-        fold = functools.partial(equivariant.fold, config, group)
-        infer = functools.partial(equivariant.infer, config, group)
-        to_dense = functools.partial(equivariant.as_dense, config, group)
-    else:
-        fold, to_dense = fold_batch_norm, operator.itemgetter("params")
-        infer = module(without_batch_norm(config), dtype).apply
-
-    @jax.jit
-    def fold_to_type(variables):
-        return jax.tree.map(lambda weights: weights.astype(dtype), fold(variables))
-
-    def plain(folded) -> Plain:
-        if isinstance(config, MLPConfig):
-            return Plain("mlp", len(config.hidden), False, to_dense(folded))
-        return Plain("resnet", config.blocks, config.norm == "layer", to_dense(folded))
-
-    learned = module(config, learning_dtype)
-    network = wrap(game, module(config, jnp.float32), config.encoding, learned)
-    return network._replace(fold=fold_to_type, infer=infer, plain=plain, symmetric=is_shared)
+    if config.symmetric and game.num_symmetries > 1:
+        return equivariant.make(config, game, dtype, learning_dtype)
+    if isinstance(config, MLPConfig):
+        return mlp.make(config, game, dtype, learning_dtype)
+    return resnet.make(config, game, dtype, learning_dtype, platform)

@@ -44,26 +44,6 @@ class SharedConfig:
     get symmetric outputs. Needs 1/2 to 1/4 of the multiplications."""
 
 
-class Layer(NamedTuple):
-    """A dense layer: its name among the parameters, and what it computes.
-
-    The role is `planes` for the layer that reads the planes, `hidden` for others before the heads,
-    `block` and `shortcut` for the two of a residual block, `head` for the hidden layer of a head,
-    and `logits` and `value` for the outputs.
-    """
-
-    name: str
-    role: Literal["planes", "hidden", "block", "shortcut", "head", "logits", "value"]
-
-
-HEADS = (
-    Layer("policy_hidden", "head"),
-    Layer("value_hidden", "head"),
-    Layer("policy", "logits"),
-    Layer("value", "value"),
-)
-
-
 class Plain(NamedTuple):
     """The weights of a network of plain layers, for programs that evaluate it without JAX.
 

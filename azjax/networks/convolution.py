@@ -18,8 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.networks.resnet import ResNet
-
 _LONGEST_LINE = 5  # On larger boards, Winograd's form is not always faster than XLA's.
 _POINTS = (0, 1, -1, 2, -2, 0.5)
 
@@ -54,23 +52,6 @@ class WinogradConv(nn.Module):
             return y
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
         return y + bias[None, None, :, None]
-
-
-class WinogradResNet(ResNet):
-    """A `ResNet` of convolutions that has the batch as the last axis between them."""
-
-    Conv = WinogradConv
-    BatchNorm = staticmethod(functools.partial(ResNet.BatchNorm, axis=-2))
-    LayerNorm = staticmethod(functools.partial(ResNet.LayerNorm, reduction_axes=-2))
-
-    def __call__(self, planes, train: bool = False):
-        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        return super().__call__(jnp.moveaxis(planes, 0, -1), train)
-
-    @staticmethod
-    def flatten(x: jax.Array) -> jax.Array:
-        """Returns `[..., B]` as `[B, N]`."""
-        return ResNet.flatten(jnp.moveaxis(x, -1, 0))
 
 
 def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:

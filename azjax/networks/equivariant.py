@@ -23,8 +23,12 @@ import numpy as np
 from azjax.games.base import Game, Symmetries
 from azjax.games.symmetries import symmetries_of
 from azjax.networks import mlp, resnet
-from azjax.networks.base import HEADS, Layer, Outputs, Variables
+from azjax.networks.base import Folded, Network, Variables
+from azjax.networks.modules import casting, wrap
 
+# Names of layers: the first reads the planes, and the outputs read the heads' hidden layers. All
+# except the first and the outputs map copies to copies.
+FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
 Weights = dict[str, jax.Array]  # A kernel and a bias.
 Config = mlp.MLPConfig | resnet.ResNetConfig
 
@@ -90,81 +94,97 @@ def _commuting(table: np.ndarray) -> list[int]:
     return found
 
 
-class Equivariant(nn.Module):
-    """An MLP or a residual network of dense layers, with weights shared among symmetries.
+class Equivariant(nn.Module, kw_only=True):
+    """Overrides for `MLP` and `ResNet`: dense layers that share weights among symmetries.
+
+    Between layers, units are a list of `K` arrays `[B, W / K]`, one for each block of copies; the
+    hidden units of a head are one array. The parameters of a layer are the weights of copy 0.
 
     Attributes:
-      config: its settings; the widths are multiples of `G`.
-      num_actions: `A`.
-      group: the game's symmetries.
-      dtype: the type of the arithmetic.
+      group: the game's symmetries; widths are multiples of `G`.
+      is_folded: whether the parameters are the result of `fold`.
     """
 
-    config: Config
-    num_actions: int
     group: Group
-    dtype: Any = jnp.float32
+    is_folded: bool = False
 
-    @nn.compact
-    def __call__(self, planes, train: bool = False):
-        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        del train
-        params, size, copies = {}, planes[0].size, len(self.group.copies)
-        widths = (*_widths(self.config), self.num_actions, 1)
-        for (name, role), width in zip(_layers(self.config), widths, strict=True):
-            if role in ("logits", "value"):
-                shape = self.config.head_hidden, width, copies
+    relu = staticmethod(functools.partial(jax.tree.map, nn.relu))
+    add = staticmethod(functools.partial(jax.tree.map, jnp.add))
+
+    def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
+        """Computes a layer of `features` units, those of all copies."""
+        if self.is_folded:
+            return apply_layer(self.group, name, self.get_variable("params", name), x)
+
+        def draw(key) -> Weights:
+            init = options.get("kernel_init", nn.Dense.kernel_init)
+            inputs = sum(units.shape[1] for units in jax.tree.leaves(x))
+            copies = len(self.group.copies)
+            if name in OUTPUTS:  # Scaled for the number of inputs of all copies.
+                kernel = init(key, (inputs, features), jnp.float32)[: inputs // copies]
             else:
-                shape = size, width // copies, 1
-            params[name] = self.param(name, _init, *shape, role == "shortcut")
-            size = size if role == "head" else width
-        weights = fold(self.config, self.group, {"params": params})
-        weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
-        return infer(self.config, self.group, weights, planes)
+                kernel = init(key, (inputs, features // copies), jnp.float32)
+            return {"kernel": kernel, "bias": jnp.zeros(kernel.shape[1], jnp.float32)}
+
+        weights = fold_layer(self.group, name, self.param(name, draw))
+        weights = jax.tree.map(lambda leaf: leaf.astype(self.dtype), weights)
+        return apply_layer(self.group, name, weights, x)
+
+    @staticmethod
+    def LayerNorm(dtype: Any) -> Any:
+        """Returns a function that replaces the LayerNorm of `ResNet`."""
+        return functools.partial(_standardize, dtype=dtype)
 
 
-def _layers(config: Config) -> tuple[Layer, ...]:
+class EquivariantMLP(Equivariant, mlp.MLP):
+    """An `MLP` with weights shared among symmetries."""
+
+
+class EquivariantResNet(Equivariant, resnet.ResNet):
+    """A `ResNet` of dense layers without BatchNorm, with weights shared among symmetries."""
+
+
+def make(config: Config, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype) -> Network:
+    """Makes an MLP or a residual network with shared weights; see `make_network`."""
     if isinstance(config, mlp.MLPConfig):
-        return (*mlp.list_layers(len(config.hidden)), *HEADS)
-    return (*resnet.list_layers(config.blocks), *HEADS)
+        kind, widths, plain = EquivariantMLP, config.hidden, functools.partial(mlp.plain, config)
+    else:
+        kind, widths = EquivariantResNet, (config.width,)
+        plain = functools.partial(resnet.plain, config)
+    check_widths(game, {*widths, config.head_hidden})
+    group = symmetry_group(game)
+    module = functools.partial(kind, config, game.num_actions, group=group)
+    network = wrap(game, module(jnp.float32), config.encoding, module(learning_dtype))
+    return network._replace(
+        fold=casting(functools.partial(fold, group), dtype),
+        infer=module(dtype, is_folded=True).apply,
+        plain=lambda folded: plain(as_dense(group, folded)),
+        symmetric=True,
+    )
 
 
-def _widths(config: Config) -> tuple[int, ...]:
-    """Returns the widths of all layers except the last two."""
-    is_mlp = isinstance(config, mlp.MLPConfig)
-    trunk = config.hidden if is_mlp else (config.width,) * (1 + 2 * config.blocks)
-    return (*trunk, config.head_hidden, config.head_hidden)
-
-
-def check_widths(config: Config, game: Game) -> None:
+def check_widths(game: Game, widths: set[int]) -> None:
     """Raises ValueError if symmetries cannot share the layers."""
-    widths = sorted({*_widths(config)})
     if any(width % game.num_symmetries for width in widths):
         raise ValueError(
             f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
-            f"the widths of the network, now {widths}, multiples of {game.num_symmetries}"
+            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}"
         )
 
 
-def _init(key: jax.Array, inputs: int, outputs: int, copies: int, is_zero: bool) -> Weights:
-    """Draws the weights of copy 0, scaled for the number of inputs of all copies; or zeros."""
-    kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
-    kernel = jnp.zeros_like(kernel) if is_zero else kernel
-    return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
-
-
-def fold(config: Config, group: Group, variables: Variables) -> dict[str, Weights]:
+def fold(group: Group, variables: Variables) -> Folded:
     """Computes the inference form: layers from copies to copies have one kernel per character."""
     params = variables["params"]
-    return {name: _fold(group, role, params[name]) for name, role in _layers(config)}
+    return {"params": {name: fold_layer(group, name, params[name]) for name in params}}
 
 
-def _fold(group: Group, role: str, weights: Weights) -> Weights:
-    if role in ("planes", "value"):
-        return expand(group, role, weights)
-    if role == "logits":
+def fold_layer(group: Group, name: str, weights: Weights) -> Weights:
+    """Returns the inference form of a layer."""
+    if name == "policy":
         bias = jnp.mean(weights["bias"][group.actions], axis=0)
-        return expand(group, role, weights) | {"bias": bias}
+        return expand(group, name, weights) | {"bias": bias}
+    if name in FIRST + OUTPUTS:
+        return expand(group, name, weights)
     kernel, copies, blocks = weights["kernel"], len(group.copies), len(group.characters)
     # The weights into the first block of copies; those into other blocks are permutations.
     columns = permute(kernel, group.copies[: copies // blocks])
@@ -174,15 +194,29 @@ def _fold(group: Group, role: str, weights: Weights) -> Weights:
     return {"kernel": kernel, "bias": jnp.tile(weights["bias"], copies)}
 
 
-def expand(group: Group, role: str, weights: dict[str, Any]) -> dict[str, Any]:
+def apply_layer(group: Group, name: str, weights: Weights, x: Any) -> Any:
+    """Computes a layer with folded weights."""
+    kernel, bias = weights["kernel"], weights["bias"]
+    if name in FIRST:
+        units = x.astype(kernel.dtype) @ kernel + bias[None]
+        return jnp.split(units, len(group.characters), axis=1)
+    if name in OUTPUTS:  # Converted before a column is taken, because XLA then rounds less.
+        return (x @ kernel + bias[None]).astype(jnp.float32)
+    parts = [block @ part for block, part in zip(_combine(x), kernel, strict=True)]
+    biases = jnp.split(bias, len(parts))
+    units = [part + bias[None] for part, bias in zip(_combine(parts), biases, strict=True)]
+    return jnp.concatenate(units, axis=1) if name in HEADS else units
+
+
+def expand(group: Group, name: str, weights: dict[str, Any]) -> dict[str, Any]:
     """Returns the weights of all copies of a layer, as those of a plain dense layer."""
     kernel, copies = weights["kernel"], len(group.copies)
-    if role == "logits":
+    if name == "policy":
         return weights | {"kernel": jnp.concatenate([kernel[:, a] for a in group.actions])}
-    if role == "value":
+    if name == "value":
         return weights | {"kernel": jnp.tile(kernel, (copies, 1))}
     others = {part: jnp.tile(each, copies) for part, each in weights.items() if part != "kernel"}
-    return {"kernel": permute(kernel, group.cells if role == "planes" else group.copies), **others}
+    return {"kernel": permute(kernel, group.cells if name in FIRST else group.copies), **others}
 
 
 def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
@@ -193,42 +227,6 @@ def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
     )
 
 
-def infer(config: Config, group: Group, weights: dict[str, Weights], planes: jax.Array) -> Outputs:
-    """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and folded weights."""
-    relu = functools.partial(jax.tree.map, nn.relu)
-
-    def dense(name, x):
-        return x @ weights[name]["kernel"] + weights[name]["bias"][None]
-
-    def shared(name, x):
-        """Computes a layer from blocks of copies to blocks of copies."""
-        kernel, bias = weights[name]["kernel"], weights[name]["bias"]
-        parts = [block @ part for block, part in zip(_combine(x), kernel, strict=True)]
-        biases = jnp.split(bias, len(parts))
-        return [part + bias[None] for part, bias in zip(_combine(parts), biases, strict=True)]
-
-    def norm(x):
-        has_norm = isinstance(config, resnet.ResNetConfig) and config.norm == "layer"
-        return _standardize(x) if has_norm else x
-
-    def head(hidden, name):
-        units = nn.relu(jnp.concatenate(shared(hidden, x), axis=1))
-        return dense(name, units).astype(jnp.float32)
-
-    x = inner = planes.reshape(planes.shape[0], -1).astype(weights["value"]["kernel"].dtype)
-    for name, role in _layers(config):
-        if role == "planes":
-            x = relu(jnp.split(dense(name, x), len(group.characters), axis=1))
-        elif role == "hidden":
-            x = relu(shared(name, x))
-        elif role == "block":
-            inner = relu(shared(name, norm(x)))
-        elif role == "shortcut":
-            x = relu(jax.tree.map(jnp.add, x, shared(name, inner)))
-    x = norm(x)
-    return head("policy_hidden", "policy"), jnp.tanh(head("value_hidden", "value")[:, 0])
-
-
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
     """Adds blocks with the signs of each character: the fast Walsh-Hadamard transform."""
     for bit in itertools.takewhile(lambda bit: bit < len(blocks), (1, 2, 4)):
@@ -237,24 +235,24 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
     return blocks
 
 
-def _standardize(blocks: list[jax.Array]) -> list[jax.Array]:
+def _standardize(blocks: list[jax.Array], dtype: Any) -> list[jax.Array]:
     """The LayerNorm of `ResNet`, over the units of all blocks."""
     parts = [block.astype(jnp.float32) for block in blocks]
     count = sum(part.shape[1] for part in parts)
     mean = sum(jnp.sum(part, 1, keepdims=True) for part in parts) / count
     squares = [jnp.sum(jnp.square(part - mean), 1, keepdims=True) for part in parts]
     scale = jax.lax.rsqrt(sum(squares) / count + resnet.EPSILON)
-    return [((block.astype(jnp.float32) - mean) * scale).astype(block.dtype) for block in blocks]
+    return [((block.astype(jnp.float32) - mean) * scale).astype(dtype) for block in blocks]
 
 
-def as_dense(config: Config, group: Group, weights: dict[str, Weights]) -> dict[str, Weights]:
+def as_dense(group: Group, folded: Folded) -> Folded:
     """Returns the weights of plain dense layers that compute the same as folded weights."""
+    signs = np.einsum("kh,kg->khg", group.characters, group.characters).astype(np.float32)
 
-    def dense(name, role):
-        if role in ("planes", "logits", "value"):
-            return weights[name]
-        signs = np.einsum("kh,kg->khg", group.characters, group.characters).astype(np.float32)
-        kernel = jnp.einsum("khg,kio->higo", signs, weights[name]["kernel"])
-        return weights[name] | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
+    def dense(name, weights) -> Weights:
+        if name in FIRST + OUTPUTS:
+            return weights
+        kernel = jnp.einsum("khg,kio->higo", signs, weights["kernel"])
+        return weights | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
 
-    return {name: dense(name, role) for name, role in _layers(config)}
+    return {"params": {name: dense(name, layer) for name, layer in folded["params"].items()}}

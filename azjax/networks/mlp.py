@@ -8,7 +8,9 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from azjax._settings import check
-from azjax.networks.base import DEEPEST, WIDEST, Layer, SharedConfig
+from azjax.games.base import Game
+from azjax.networks.base import DEEPEST, WIDEST, Folded, Network, Plain, SharedConfig
+from azjax.networks.modules import casting, wrap
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,27 +33,47 @@ class MLPConfig(SharedConfig):
 
 
 class MLP(nn.Module):
-    """Shared layers with ReLU, then one hidden layer in each head."""
+    """Shared layers with ReLU, then one hidden layer in each head.
+
+    Subclasses override `dense` and `relu` for units of another form.
+    """
 
     config: MLPConfig
     num_actions: int
     dtype: Any = jnp.float32
 
+    relu = staticmethod(nn.relu)
+
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        dense = functools.partial(nn.Dense, dtype=self.dtype)
+        config, dense, relu = self.config, self.dense, self.relu
         x = planes.reshape(planes.shape[0], -1)
-        for width in self.config.hidden:
-            x = nn.relu(dense(width)(x))
-        policy = nn.relu(dense(self.config.head_hidden, name="policy_hidden")(x))
-        value = nn.relu(dense(self.config.head_hidden, name="value_hidden")(x))
-        logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
-        value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
+        for i, width in enumerate(config.hidden):
+            x = relu(dense(f"Dense_{i}", x, width))
+        policy = relu(dense("policy_hidden", x, config.head_hidden))
+        value = relu(dense("value_hidden", x, config.head_hidden))
+        logits = dense("policy", policy, self.num_actions).astype(jnp.float32)
+        value = dense("value", value, 1)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
 
+    def dense(self, name: str, x: Any, features: int) -> Any:
+        """Computes a dense layer."""
+        return nn.Dense(features, dtype=self.dtype, name=name)(x)
 
-def list_layers(count: int) -> tuple[Layer, ...]:
-    """Lists the layers before the heads."""
-    return tuple(Layer(f"Dense_{i}", "hidden" if i else "planes") for i in range(count))
+
+def make(config: MLPConfig, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype) -> Network:
+    """Makes an MLP without shared weights; see `make_network`."""
+    module = functools.partial(MLP, config, game.num_actions)
+    network = wrap(game, module(jnp.float32), config.encoding, module(learning_dtype))
+    return network._replace(
+        fold=casting(network.fold, dtype),
+        infer=module(dtype).apply,
+        plain=functools.partial(plain, config),
+    )
+
+
+def plain(config: MLPConfig, folded: Folded) -> Plain:
+    """Returns folded weights in the form of `Plain`."""
+    return Plain("mlp", len(config.hidden), False, folded["params"])

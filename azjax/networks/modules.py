@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -58,6 +59,11 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
     return unfolded(game, encoding, init, apply, train)
+
+
+def casting(fold: Callable[[Any], Any], dtype: jnp.dtype) -> Callable[[Any], Any]:
+    """Makes a `Network.fold` that also converts the folded weights to a type."""
+    return jax.jit(lambda variables: jax.tree.map(lambda x: x.astype(dtype), fold(variables)))
 
 
 def _check_module(module: Any) -> None:

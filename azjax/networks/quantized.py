@@ -26,11 +26,8 @@ import numpy as np
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
 from azjax.games.symmetries import orient
-from azjax.networks import mlp
 from azjax.networks.base import (
-    HEADS,
     DType,
-    Layer,
     Network,
     Outputs,
     Plain,
@@ -38,7 +35,7 @@ from azjax.networks.base import (
     choose_dtype,
     observed_planes,
 )
-from azjax.networks.equivariant import Group, expand, symmetry_group
+from azjax.networks.equivariant import FIRST, HEADS, OUTPUTS, Group, expand, symmetry_group
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -87,12 +84,11 @@ def make_quantized(
 
 def check_sums(group: Group, variables: Variables) -> None:
     """Raises ValueError if a sum in a layer may reach `2 ** 24`, so float32 may round it."""
-    for name, role in (*list_layers(variables), *HEADS):
-        layer = variables["params"][name]
-        dense = expand(group, role, layer)
+    for name, layer in variables["params"].items():
+        dense = expand(group, name, layer)
         weights, bias = (np.abs(np.asarray(dense[part], np.int64)) for part in ("kernel", "bias"))
-        largest = int((weights.sum(axis=0) * (1 if role == "planes" else LARGEST) + bias).max())
-        if role == "logits":
+        largest = int((weights.sum(axis=0) * (1 if name in FIRST else LARGEST) + bias).max())
+        if name == "policy":
             largest = ((largest >> int(layer["shift"])) + 1) * num_ranks(group)
         if largest >= EXACT:
             raise ValueError(
@@ -106,9 +102,9 @@ def num_ranks(group: Group) -> int:
     return 1 << int(group.actions.shape[1] - 1).bit_length()
 
 
-def list_layers(variables: Variables) -> tuple[Layer, ...]:
+def list_layers(variables: Variables) -> tuple[str, ...]:
     """Lists the layers before the heads, in order."""
-    return mlp.list_layers(len(variables["params"]) - len(HEADS))
+    return tuple(f"Dense_{i}" for i in range(len(variables["params"]) - len(HEADS + OUTPUTS)))
 
 
 def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
@@ -121,20 +117,19 @@ def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | N
 def _fold(group: Group, dtype: Any, variables: Variables) -> dict[str, dict[str, jax.Array]]:
     """Returns dense layers: kernels in `dtype`, all else in float32."""
 
-    def dense(role, layer):
-        layer = expand(group, role, layer)
+    def dense(name, layer):
+        layer = expand(group, name, layer)
         shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
         factor = jnp.ldexp(jnp.float32(1), -shift)
         others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
         return others | {"kernel": jnp.asarray(layer["kernel"]).astype(dtype), "factor": factor}
 
-    layers = (*list_layers(variables), *HEADS)
-    return {name: dense(role, dict(variables["params"][name])) for name, role in layers}
+    return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
 
 
 def _infer(
     group: Group,
-    layers: tuple[Layer, ...],
+    layers: tuple[str, ...],
     folded: dict[str, dict[str, jax.Array]],
     planes: jax.Array,
 ) -> Outputs:
@@ -151,7 +146,7 @@ def _infer(
         return jnp.clip(scaled(name, x), 0, LARGEST)
 
     x = planes.reshape(planes.shape[0], -1)
-    for name, _ in layers:
+    for name in layers:
         x = hidden(name, x)
     count = num_ranks(group)
     totals = scaled("policy", hidden("policy_hidden", x)) * count - _rank(group, planes)

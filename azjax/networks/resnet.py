@@ -7,7 +7,6 @@ layers.
 
 import dataclasses
 import functools
-import itertools
 from typing import Annotated, Any, Literal
 
 import flax.linen as nn
@@ -15,7 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import Range, check
-from azjax.networks.base import DEEPEST, WIDEST, Layer, SharedConfig, Variables
+from azjax.games.base import Game
+from azjax.networks.base import DEEPEST, WIDEST, Folded, Network, Plain, SharedConfig, Variables
+from azjax.networks.convolution import WinogradConv, is_faster
+from azjax.networks.modules import casting, wrap
 
 EPSILON = 1e-5  # Added to variances.
 
@@ -58,6 +60,8 @@ def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax
 class ResNet(nn.Module):
     """Stem, residual blocks and two heads.
 
+    Subclasses override layers, `relu`, `add` and `flatten` for units of another form.
+
     Attributes:
       config: its settings.
       num_actions: `A`.
@@ -77,23 +81,25 @@ class ResNet(nn.Module):
             nn.LayerNorm, EPSILON, use_bias=False, use_scale=False, use_fast_variance=False
         )
     )
+    relu, add = staticmethod(nn.relu), staticmethod(jnp.add)
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         config, dtype, hidden = self.config, self.dtype, self.config.head_hidden
         convolves, has_batch_norm = config.layers == "conv", config.norm == "batch"
+        dense, relu, add = self.dense, self.relu, self.add
 
         def layer(name, x, features=config.width, size=3, ends_block=False):
-            options = {"use_bias": not has_batch_norm, "dtype": dtype, "name": name}
+            options: dict[str, Any] = {"use_bias": False} if has_batch_norm else {}
             if ends_block and not has_batch_norm:
                 options["kernel_init"] = nn.initializers.zeros
             elif convolves:
                 options["kernel_init"] = nn.initializers.he_normal()
             if convolves:
-                x = self.Conv(features, (size, size), **options)(x)
+                x = self.Conv(features, (size, size), dtype=dtype, name=name, **options)(x)
             else:
-                x = nn.Dense(features, **options)(x)
+                x = dense(name, x, features, **options)
             if has_batch_norm:
                 over = self.axis_name if train else None
                 x = self.BatchNorm(not train, dtype=dtype, axis_name=over, name=f"{name}_norm")(x)
@@ -102,25 +108,26 @@ class ResNet(nn.Module):
         def norm(x):
             return self.LayerNorm(dtype=dtype)(x) if config.norm == "layer" else x
 
-        def dense(name, x, features):
-            return nn.Dense(features, dtype=dtype, name=name)(x)
-
         x = planes.astype(dtype)
-        x = nn.relu(layer("stem", x if convolves else self.flatten(x)))
+        x = relu(layer("stem", x if convolves else self.flatten(x)))
         for i in range(config.blocks):
-            inner = nn.relu(layer(f"block{i}_a", norm(x)))
-            x = nn.relu(x + layer(f"block{i}_b", inner, ends_block=True))
+            inner = relu(layer(f"block{i}_a", norm(x)))
+            x = relu(add(x, layer(f"block{i}_b", inner, ends_block=True)))
         x = norm(x)
         if convolves:
-            policy = self.flatten(nn.relu(layer("policy_conv", x, 2, size=1)))
-            value = self.flatten(nn.relu(layer("value_conv", x, 1, size=1)))
-            value = nn.relu(dense("value_hidden", value, hidden))
+            policy = self.flatten(relu(layer("policy_conv", x, 2, size=1)))
+            value = self.flatten(relu(layer("value_conv", x, 1, size=1)))
+            value = relu(dense("value_hidden", value, hidden))
         else:
-            policy = nn.relu(layer("policy_hidden", x, hidden))
-            value = nn.relu(layer("value_hidden", x, hidden))
+            policy = relu(layer("policy_hidden", x, hidden))
+            value = relu(layer("value_hidden", x, hidden))
         logits = dense("policy", policy, self.num_actions).astype(jnp.float32)
         value = dense("value", value, 1)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
+
+    def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
+        """Computes a dense layer."""
+        return nn.Dense(features, dtype=self.dtype, name=name, **options)(x)
 
     @staticmethod
     def flatten(x: jax.Array) -> jax.Array:
@@ -128,10 +135,47 @@ class ResNet(nn.Module):
         return x.reshape(x.shape[0], -1)
 
 
-def without_batch_norm(config: Any) -> Any:
-    """Returns the settings of the network that remains after `fold_batch_norm`."""
-    has_batch_norm = getattr(config, "norm", "none") == "batch"
-    return dataclasses.replace(config, norm="none") if has_batch_norm else config
+class WinogradResNet(ResNet):
+    """A `ResNet` of convolutions that has the batch as the last axis between them."""
+
+    Conv = WinogradConv
+    BatchNorm = staticmethod(functools.partial(ResNet.BatchNorm, axis=-2))
+    LayerNorm = staticmethod(functools.partial(ResNet.LayerNorm, reduction_axes=-2))
+
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
+        return super().__call__(jnp.moveaxis(planes, 0, -1), train)
+
+    @staticmethod
+    def flatten(x: jax.Array) -> jax.Array:
+        """Returns `[..., B]` as `[B, N]`."""
+        return ResNet.flatten(jnp.moveaxis(x, -1, 0))
+
+
+def make(
+    config: ResNetConfig, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype, platform: str
+) -> Network:
+    """Makes a residual network without shared weights; see `make_network`."""
+
+    def module(config, dtype) -> nn.Module:
+        convolves = config.layers == "conv"
+        is_winograd = convolves and is_faster(game.board_shape, dtype, platform)
+        return (WinogradResNet if is_winograd else ResNet)(config, game.num_actions, dtype)
+
+    learned = module(config, learning_dtype)
+    network = wrap(game, module(config, jnp.float32), config.encoding, learned)
+    without_norm = dataclasses.replace(config, norm="none")
+    folded = module(without_norm if config.norm == "batch" else config, dtype)
+    return network._replace(
+        fold=casting(fold_batch_norm, dtype),
+        infer=folded.apply,
+        plain=functools.partial(plain, config),
+    )
+
+
+def plain(config: ResNetConfig, folded: Folded) -> Plain:
+    """Returns folded weights in the form of `Plain`."""
+    return Plain("resnet", config.blocks, config.norm == "layer", folded["params"])
 
 
 def fold_batch_norm(variables: Variables) -> Variables:
@@ -143,11 +187,3 @@ def fold_batch_norm(variables: Variables) -> Variables:
         kernel, bias = layers[name]["kernel"], learned["bias"] - values["mean"] * scale
         layers[name] = {"kernel": kernel * jnp.broadcast_to(scale, kernel.shape), "bias": bias}
     return {"params": layers}
-
-
-def list_layers(blocks: int) -> tuple[Layer, ...]:
-    """Lists the dense layers before the heads."""
-    pairs = [
-        (Layer(f"block{i}_a", "block"), Layer(f"block{i}_b", "shortcut")) for i in range(blocks)
-    ]
-    return Layer("stem", "planes"), *itertools.chain.from_iterable(pairs)

@@ -90,7 +90,7 @@ def test_symmetric_copies_get_symmetric_outputs(name, kind, blocks):
     layer = "Dense_1" if kind == "symmetric" else "block0_a"
     size, width = plain[layer]["kernel"].shape
     assert variables["params"][layer]["kernel"].shape == (size, width // game.num_symmetries)
-    assert rounded[layer]["kernel"].shape == (blocks, size // blocks, width // blocks)
+    assert rounded["params"][layer]["kernel"].shape == (blocks, size // blocks, width // blocks)
     images = planes.reshape(8, -1, planes.shape[-1])[:, game.symmetries.cells]
     for g, actions in enumerate(game.symmetries.actions):
         image = images[:, g].reshape(planes.shape)

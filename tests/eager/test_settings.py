@@ -25,7 +25,7 @@ from experiments.lecture import __main__ as lecture
 from experiments.lecture.persistent import PersistentConfig
 from nim import NIM
 from refusals import assert_refused
-from traced_settings import LEARNER, MLP, OTHERS, SELFPLAY, without_effect
+from traced_settings import LEARNER, MLP, OTHERS, RESNET, SELFPLAY, without_effect
 
 
 def sections(cls, name=""):
@@ -153,9 +153,10 @@ def test_settings_of_training_change_the_program():
         assert without_effect(settings, {name: OTHERS[settings][name] for name in names}) == []
 
 
-def test_the_arithmetic_is_a_setting_of_layers_that_symmetries_share():
+def test_the_arithmetic_is_a_setting_of_every_kind_of_network():
     types = {name: OTHERS[MLP][name] for name in ("evaluation_dtype", "learning_dtype")}
-    assert without_effect(dataclasses.replace(MLP, symmetric=True), types) == []
+    for settings in (MLP, RESNET, dataclasses.replace(MLP, symmetric=True)):
+        assert without_effect(settings, types) == []
 
 
 def test_no_setting_is_left_out():
