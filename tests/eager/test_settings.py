@@ -73,7 +73,9 @@ def test_other_types_are_refused():
         (PUCT, {"num_simulations": np.arange(2)}, "search.num_simulations is [0, 1],", "type int"),
         (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
         (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
-        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use above 0"),
+        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
+        (SelfPlayConfig, {"full_share": 0.0}, "full_share is 0.0: use more than 0, up to 1"),
+        (LearnerConfig, {"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
         (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
         (Config, {"search": "puct"}, "search is 'puct', ", "not of type Gumbel or PUCT or UCT"),
     ]
