@@ -157,7 +157,7 @@ def open_run(
       parts: the parts that these settings make, or custom ones if `config.parts` names them.
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one of `runs/GAME-PRESET-NUMBER`.
-      preset: the preset in this name.
+      preset: the preset in this name, which is `runs/GAME-NUMBER` without one.
       resume: whether to resume the run in this directory.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
@@ -167,7 +167,7 @@ def open_run(
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
     goal = _choose_goal(plan, parts.game)
-    path = _name_runs(config.game, preset or "default") if run_dir is None else run_dir
+    path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
     with contextlib.ExitStack() as lock:
         if resume:
             processes.in_first(lambda: lock.enter_context(directory.hold(path)))
@@ -191,14 +191,12 @@ def open_run(
         yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
 
 
-def _check_processes(
-    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
-) -> None:
+def _check_processes(config: Config, plan: Plan, run_dir: files.Path | None, resume: bool) -> None:
     processes.check_devices()
     if jax.process_count() > 1:
-        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
-        same["the code of azjax"] = [path.read_bytes() for path in package]
+        versions = certificates.versions()
+        same = {f"the version of {name}": versions[name] for name in ("azjax", "jax")}
+        same |= {"run_dir": run_dir, "resume": resume}
         processes.check_same(same | vars(config) | vars(plan))
 
 
@@ -238,13 +236,13 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
     return plan.until
 
 
-def _name_runs(game: str, preset: str) -> pathlib.Path:
-    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
+def _name_runs(game: str, preset: str | None) -> pathlib.Path:
+    """Returns `runs/GAME-PRESET`, or `runs/GAME` if no other PRESET is used; a number follows."""
     place, _, detail = game.partition(":")
     name = pathlib.Path(place).stem  # Custom games have the name of their file.
     if detail and not is_custom(game):
         name = f"{name}-{detail}"
-    return pathlib.Path("runs", "-".join(dict.fromkeys([name, preset])))
+    return pathlib.Path("runs", "-".join(dict.fromkeys([name, preset or name])))
 
 
 def _restore(

@@ -88,6 +88,7 @@ def test_a_run_has_the_name_of_its_game_and_preset():
     for arguments, name in names:
         parsed = train.parse(arguments)
         assert str(program._name_runs(parsed.config.game, parsed.preset)) == name
+    assert str(program._name_runs("tic_tac_toe", None)) == "runs/tic_tac_toe"
 
 
 def test_programs_keep_what_they_compile_in_the_cache_folder_of_the_user(tmp_path, monkeypatch):
