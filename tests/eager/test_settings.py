@@ -11,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.cli import arena, compare, export, parsing, play, players, train, verify
+from azjax.cli import arena, compare, export, parsing, play, players, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs import presets
@@ -20,6 +20,7 @@ from azjax.runs.player import changed
 from azjax.search import PUCT
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
+from chosen import chosen
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from experiments.lecture.persistent import PersistentConfig
@@ -106,8 +107,8 @@ NEARLY = {
     "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
     "num_simulations": lambda: changed(PUCT(), simulations=3),
     "alphabeta": lambda: players.parse("alpha-beta:3"),
-    "--learner.learning-rate": lambda: train.parse(["--learner.leanring-rate", "1"]),
-    "adam": lambda: train.parse(["--learner.optimizer", "adm"]),
+    "--learner.learning-rate": lambda: chosen("--learner.leanring-rate", "1"),
+    "adam": lambda: chosen("--learner.optimizer", "adm"),
 }
 
 
