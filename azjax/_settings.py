@@ -49,15 +49,17 @@ class Range(NamedTuple):
         is_excluded = value == {"low": self.low, "high": self.high}.get(self.excludes)
         if self.low <= value <= self.high and not is_excluded:
             return
-        if self.high != MOST:
-            wanted = f"{self.low} to {self.high}"
-            if self.excludes == "high":
-                wanted = f"{self.low} up to, not including, {self.high}"
-        elif value > MOST:
-            wanted = f"at most {MOST}"
-        else:
-            wanted = f"above {self.low}" if self.excludes == "low" else f"{self.low} or more"
+        wanted = f"at most {MOST}" if value > MOST == self.high else self.describe()
         raise ValueError(f"{name} is {value}: use {wanted}")
+
+    def describe(self, form: str = "") -> str:
+        """Returns the range in words, with its numbers in a format."""
+        low, high = f"{self.low:{form}}", f"{self.high:{form}}"
+        if self.excludes == "low":
+            return f"more than {low}" + f", up to {high}" * (self.high != MOST)
+        if self.high == MOST:
+            return f"{low} or more"
+        return f"{low} {'up to, not including,' if self.excludes == 'high' else 'to'} {high}"
 
 
 MOST_SIMULATIONS = 1_000_000  # The search tree has a node for each.

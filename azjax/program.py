@@ -34,7 +34,6 @@ from azjax.runs.config import (
     IN_PYTHON,
     Config,
     Plan,
-    check_kept,
     count_devices,
     is_custom,
     make_parts,
@@ -81,60 +80,54 @@ def train(
     if isinstance(what, Game):
         with contextlib.suppress(ValueError):  # `make` may have no game of this name.
             what = what.name if games.make(what.name) is what else what
-    path = None if run_dir is None else pathlib.Path(run_dir)
     if (preset or smoke) and (resume or isinstance(what, Config | Parts)):
         name = "preset" if preset else "smoke"
         raise ValueError(f"{name} chooses settings, but this run has them all: leave {name} out")
+
+    def change(config: Config, base: Plan) -> tuple[Config, Plan]:
+        is_given = isinstance(what, Game | Parts)
+        if resume and is_given != (bool(config.parts) or is_custom(config.game)):
+            known = config.game if is_given else "a custom game or custom parts"
+            raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
+        if isinstance(what, str):
+            config = dataclasses.replace(config, game=what)
+        elif isinstance(what, Config):  # A new run adapts its shards to the devices.
+            replay = dataclasses.replace(what.replay, shards=config.replay.shards)
+            config = dataclasses.replace(what, replay=replay)
+        config = config if seed is None else dataclasses.replace(config, seed=seed)
+        return config, from_dict(Plan, dataclasses.asdict(base) | plan)
+
     if resume:
-        config, base = _read(what, path, seed)
+        if run_dir is None:
+            raise ValueError("run_dir is None: name the run to resume")
+        config, whole = directory.read_resumed(run_dir, change)
     else:
-        config, base, preset = _choose(what, preset, smoke, seed)
+        config, base, preset = _choose(what, preset, smoke)
+        config, whole = change(config, base)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    whole = from_dict(Plan, dataclasses.asdict(base) | plan)
-    with open_run(config, parts, whole, path, resume=resume, preset=preset) as run:
+    with open_run(config, parts, whole, run_dir, resume=resume, preset=preset) as run:
         run.train(callbacks, display)
     return run
 
 
-def _choose(
-    what: Any, preset: str | None, smoke: bool, seed: int | None
-) -> tuple[Config, Plan, str | None]:
-    """Returns the settings, the plan and the preset of a new run."""
-    plan, game = Plan(), what if isinstance(what, Game) else None
-    name = "tic_tac_toe" if what is None else f"{IN_PYTHON}:{what.name}" if game else what
-    if isinstance(name, str):
-        preset = preset or presets.name_for(name, game)
-        config, plan = presets.choose(name, game, preset=preset, is_smoke=smoke)
-    elif isinstance(what, Config | Parts):
-        config = Config(game=what.game.name, parts=IN_PYTHON) if isinstance(what, Parts) else what
-    else:
-        raise ValueError(
-            f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
-            "Config or Parts"
-        )
-    config = config if seed is None else dataclasses.replace(config, seed=seed)
-    return config, plan, preset
-
-
-def _read(what: Any, run_dir: pathlib.Path | None, seed: int | None) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a run to resume; checks that it keeps the former."""
-    if run_dir is None:
-        raise ValueError("run_dir is None: name the run to resume")
-    config, plan, _ = runs.read_run(run_dir)
-    is_given = isinstance(what, Game | Parts)
-    if is_given != (bool(config.parts) or is_custom(config.game)):
-        known = config.game if is_given else "a custom game or custom parts"
-        raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    asked = config
-    if isinstance(what, str):
-        asked = dataclasses.replace(config, game=what)
-    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
-        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
-        asked = dataclasses.replace(what, replay=replay)
-    asked = asked if seed is None else dataclasses.replace(asked, seed=seed)
-    check_kept(config, asked)
-    return config, plan
+def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, str | None]:
+    """Returns the settings, the plan and the preset of a new run, before other arguments."""
+    match what:
+        case Parts():
+            return Config(game=what.game.name, parts=IN_PYTHON), Plan(), None
+        case Config():
+            return what, Plan(), None
+        case Game():
+            name, game = f"{IN_PYTHON}:{what.name}", what
+        case None | str():
+            name, game = "tic_tac_toe" if what is None else what, None
+        case _:
+            raise ValueError(
+                f"what to train is of type {type(what).__name__}: give the name of a game, a Game, "
+                "a Config or Parts"
+            )
+    return presets.choose(name, game, preset=preset, is_smoke=smoke)
 
 
 @contextlib.contextmanager
@@ -142,7 +135,7 @@ def open_run(
     config: Config,
     parts: Parts,
     plan: Plan,
-    run_dir: pathlib.Path | None = None,
+    run_dir: files.Path | None = None,
     *,
     preset: str | None = None,
     resume: bool = False,
@@ -157,7 +150,7 @@ def open_run(
       parts: the parts that these settings make, or custom ones if `config.parts` names them.
       plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one of `runs/GAME-PRESET-NUMBER`.
-      preset: the preset in this name.
+      preset: the preset in this name, which is `runs/GAME-NUMBER` without one.
       resume: whether to resume the run in this directory.
       started: the `time.monotonic()` from which seconds count; now, by default.
     """
@@ -167,7 +160,7 @@ def open_run(
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
     goal = _choose_goal(plan, parts.game)
-    path = _name_runs(config.game, preset or "default") if run_dir is None else run_dir
+    path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
     with contextlib.ExitStack() as lock:
         if resume:
             processes.in_first(lambda: lock.enter_context(directory.hold(path)))
@@ -191,14 +184,12 @@ def open_run(
         yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
 
 
-def _check_processes(
-    config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool
-) -> None:
+def _check_processes(config: Config, plan: Plan, run_dir: files.Path | None, resume: bool) -> None:
     processes.check_devices()
     if jax.process_count() > 1:
-        package = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-        same = {"the version of jax": jax.__version__, "run_dir": run_dir, "resume": resume}
-        same["the code of azjax"] = [path.read_bytes() for path in package]
+        versions = certificates.versions()
+        same = {f"the version of {name}": versions[name] for name in ("azjax", "jax")}
+        same |= {"run_dir": run_dir, "resume": resume}
         processes.check_same(same | vars(config) | vars(plan))
 
 
@@ -238,13 +229,13 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
     return plan.until
 
 
-def _name_runs(game: str, preset: str) -> pathlib.Path:
-    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
+def _name_runs(game: str, preset: str | None) -> pathlib.Path:
+    """Returns `runs/GAME-PRESET`, or `runs/GAME` if no other PRESET is used; a number follows."""
     place, _, detail = game.partition(":")
     name = pathlib.Path(place).stem  # Custom games have the name of their file.
     if detail and not is_custom(game):
         name = f"{name}-{detail}"
-    return pathlib.Path("runs", "-".join(dict.fromkeys([name, preset])))
+    return pathlib.Path("runs", "-".join(dict.fromkeys([name, preset or name])))
 
 
 def _restore(

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # The tree that the guide is built from.
 
-from azjax._settings import MOST, Range, field_docs  # noqa: E402
+from azjax._settings import Range, field_docs  # noqa: E402
 from azjax.runs import presets  # noqa: E402
 
 MARKER = re.compile(r"^<!-- settings: (\S+)\.(\w+)(?: (\S+))? -->$", re.MULTILINE)
@@ -40,12 +40,7 @@ def allowed(hint: Any) -> str:
         return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
     for bounds in getattr(hint, "__metadata__", ()):
         if isinstance(bounds, Range):
-            low, high = f"{bounds.low:,}", f"{bounds.high:,}"
-            if bounds.excludes == "low":
-                return f"above {low}"
-            if bounds.high == MOST:
-                return f"{low} or more"
-            return f"{low} to {high}" + ", exclusive" * (bounds.excludes == "high")
+            return bounds.describe(",")
     members = (allowed(member) for member in typing.get_args(hint))
     return ", ".join(filter(None, members))
 

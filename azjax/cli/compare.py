@@ -87,7 +87,7 @@ def _combine(options: Options, game: Game) -> dict[str, Config]:
     settings = {}
     for chosen in itertools.product(*varied):
         words = [word for name, value in chosen for word in (f"--{name}", value)]
-        base, _ = presets.choose(
+        base, *_ = presets.choose(
             options.game,
             given,
             preset=options.preset,

@@ -40,8 +40,7 @@ def run(options: Options) -> int:
     processes.set_cpu_devices(processes.cores())
     game = custom.find_game(options.game)
     given = game if is_custom(options.game) else None
-    preset = options.preset or presets.name_for(options.game, given)
-    config, _ = presets.choose(options.game, given, preset=preset)
+    config, _, preset = presets.choose(options.game, given, preset=options.preset)
     parts = make_parts(config, game)
     with console.busy("measuring iterations…"):
         seconds, devices = time_iteration(parts)

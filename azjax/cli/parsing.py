@@ -32,7 +32,6 @@ class Place(enum.Enum):
 
     POSITIONAL = enum.auto()  # Its words follow no option.
     FLAT = enum.auto()  # The fields of this dataclass are options without a prefix.
-    HIDDEN = enum.auto()  # It is not on the command line.
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,12 +57,11 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
     """Returns a dataclass with the values of a command line.
 
     Args:
-      default: an instance with the default values.
+      default: an instance with the default values, of the kinds that `choose_kinds` returns.
       words: the command line; dashes and underscores in the names of options are the same.
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
     """
-    default = choose_kinds(default, scan(words))
     width = shutil.get_terminal_size().columns - 2
     about = f"{inspect.getdoc(type(default))}\n\n{description}".strip().splitlines()
     parser = _Parser(prog, "\n".join(textwrap.fill(line, width) for line in about))
@@ -91,8 +89,8 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
 
 def _kinds_with(default: Any, option: str, prefix: str = "") -> Iterator[tuple[str, list[str]]]:
     """Yields the option that chooses the kind of a section, and the kinds that have `option`."""
-    for _, hint, _, value, inner in _read_fields(default, prefix):
-        if kinds := settings.find_kinds(hint):
+    for _, _, _, value, inner, kinds in _read_fields(default, prefix):
+        if kinds:
             names = [
                 name
                 for name, kind in kinds.classes.items()
@@ -133,9 +131,9 @@ def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = ""
     Sections that already have the kind stay as they are. `given` is from `scan`.
     """
     changes = {}
-    for name, hint, _, old, inner in _read_fields(default, prefix):
+    for name, _, _, old, inner, kinds in _read_fields(default, prefix):
         value: Any = old
-        if kinds := settings.find_kinds(hint):
+        if kinds:
             option = spell(inner + kinds.tag)
             chosen = kinds.choose(option, given.get(option[2:]) or getattr(old, kinds.tag))
             value = old if chosen is type(old) else chosen()
@@ -146,13 +144,16 @@ def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = ""
     return dataclasses.replace(default, **changes) if changes else default
 
 
-def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[str, Any, tuple, Any, str]]:
-    """Yields the name, type, places and default of each field, and the prefix of those in it."""
+def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[Any, ...]]:
+    """Yields each field's name, type, places, default, the prefix of those in it, and its kinds."""
     hints = typing.get_type_hints(type(default), include_extras=True)
     for name in (field.name for field in dataclasses.fields(default)):
         places = getattr(hints[name], "__metadata__", ())
         inner = prefix if Place.FLAT in places else f"{prefix}{name}."
-        yield name, hints[name], places, getattr(default, name), inner
+        value, kinds = getattr(default, name), settings.find_kinds(hints[name])
+        if kinds and kinds.classes.pop("custom", None) is type(value):
+            continue  # Another option names it, as a file.
+        yield name, hints[name], places, value, inner, kinds
 
 
 def _add_options(
@@ -164,12 +165,10 @@ def _add_options(
 ) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Adds the fields of a dataclass to a parser; yields their paths, options and types."""
     group = parser.add_argument_group(prefix[:-1]) if prefix else parser
-    for name, hint, places, value, inner in _read_fields(default, prefix):
+    for name, hint, places, value, inner, within in _read_fields(default, prefix):
         place = path + name
-        if Place.HIDDEN in places:
-            continue
         if dataclasses.is_dataclass(value):
-            yield from _add_options(parser, value, inner, f"{place}.", settings.find_kinds(hint))
+            yield from _add_options(parser, value, inner, f"{place}.", within)
             continue
         kind, several = hint, False
         while typing.get_origin(kind) not in (None, Literal):  # Without its range and None.

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from azjax import _interrupts as interrupts
@@ -15,11 +15,12 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import Place, choose_kinds, fill, scan, spell
 from azjax.program import Run, open_run
 from azjax.runs import presets
-from azjax.runs.config import Config, CustomNetworkConfig, Plan, check_kept
-from azjax.runs.directory import CPUDevices
-from azjax.training import Parts, memory
+from azjax.runs.config import Config, Plan
+from azjax.runs.directory import CPUDevices, read_resumed
+from azjax.training import memory
 
 _PROG = "azjax train"
+Given = Mapping[str, str | None]  # The options of a command line, from `scan`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,6 @@ class Options:
     """Continue the run in --run-dir exactly where its newest checkpoint stopped."""
     distributed: bool = False
     """Run as one of several processes that train together, all with the same options."""
-    typed: Annotated[custom.Typed, Place.HIDDEN] = custom.NOTHING  # The code that it names.
 
     def __post_init__(self):
         for name in ("distributed", "resume"):
@@ -68,25 +68,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _main(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
+    given = scan(words)
+    run_dir = given.get("run-dir")
+    resumed = pathlib.Path(run_dir) if run_dir is not None and "resume" in given else None
+    typed = custom.Typed(resumed, *map(given.get, ("game", "network", "parts")))
     if not {"-h", "--help"} & {*words}:
-        _prepare(words, alone=arguments is None)
-    options = parse(words)
-    if options.resume and options.run_dir is not None:
-        custom.note_edited(options.run_dir, options.config, options.typed)
-        _set_outcome(custom.name_run(options.run_dir, options.config, options.typed))
-    opening = open_run(
-        options.config,
-        custom.parts_for(options.config, options.typed),
-        options.plan,
-        options.run_dir,
-        preset=options.preset,
-        resume=options.resume,
-        started=interrupts.now.started,
-    )
+        _prepare(words, given, typed, alone=arguments is None)
+    config, plan, preset = choose(words, given, typed)
+    if resumed is not None:
+        custom.note_edited(resumed, config, typed)
+        _set_outcome(custom.name_run(resumed, config, typed))
+    parts, started = custom.parts_for(config, typed), interrupts.now.started
+    resume = resumed is not None
+    opening = open_run(config, parts, plan, run_dir, preset=preset, resume=resume, started=started)
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
-        named = custom.name_run(run.run_dir, run.config, options.typed)
+        named = custom.name_run(run.run_dir, run.config, typed)
         _set_outcome(named)
         if processes.is_first():
             print(memory.describe(run.needs, run.num_devices))
@@ -99,74 +97,52 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def _prepare(words: Sequence[str], alone: bool) -> None:
+def _prepare(words: Sequence[str], given: Given, typed: custom.Typed, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices.
 
     This comes before the code of a custom game or parts, which may start JAX. `alone` is whether
     the process runs only this program, so that JAX has not started yet.
     """
-    given = scan(words)
-    run_dir, number = given.get("run-dir"), given.get("cpu-devices")
-    if number is None and run_dir and "resume" in given:
-        number = str(runs.read_run(run_dir)[2])
-    distributed = "distributed" in given and run_dir is not None  # Or `parse` refuses it.
+    number = given.get("cpu-devices")
+    if number is None and typed.run_dir is not None:
+        number = str(runs.read_run(typed.run_dir)[2])
+    distributed = "distributed" in given and "run-dir" in given  # Or `choose` refuses it.
     if distributed:
-        if "resume" not in given:  # A wrong option is refused before the others wait.
-            config = presets.get(given.get("preset") or "default")
-            fill(Options(config=config, plan=Plan()), words, _PROG)
+        if typed.run_dir is None:  # A wrong option is refused before the others wait.
+            choose(words, given, custom.NOTHING)
         processes.join()
         if not processes.is_first():
             interrupts.now.outcome = None
     if alone or distributed:
-        cpu_devices = int(number) if number and number.isdecimal() else 0  # Or `parse` refuses it.
+        cpu_devices = int(number) if number and number.isdecimal() else 0  # Or `choose` refuses it.
         # Powers of two divide the games, batches and shards of most settings.
         processes.set_cpu_devices(cpu_devices or 2 ** (processes.cores().bit_length() - 1))
 
 
-def parse(words: Sequence[str]) -> Options:
-    """Parses the command line; a preset, kinds of settings or a resumed run give the defaults."""
-    given = scan(words)
-    typed = custom.Typed(None, *map(given.get, ("game", "network", "parts")))
-    if "resume" in given and (run_dir := given.get("run-dir")):
-        config, preset = custom.check_run(pathlib.Path(run_dir), typed), None
-        _, plan, _ = runs.read_run(run_dir)
-    else:
-        config, plan, preset = _choose(given, typed)
-    options = fill(Options(config=config, plan=plan, preset=preset, typed=typed), words, _PROG)
-    # A run records custom code with the digest of its file, and keeps that of its first session.
-    asked = dataclasses.replace(options.config, game=config.game, parts=config.parts)
-    if options.resume:
-        check_kept(config, asked, spell)
-    return dataclasses.replace(options, config=asked)
+def choose(
+    words: Sequence[str], given: Given, typed: custom.Typed
+) -> tuple[Config, Plan, str | None]:
+    """Returns the settings, the plan and the preset of a new run, or of `typed.run_dir`."""
 
+    def change(config: Config, plan: Plan, preset: str | None = None) -> tuple[Config, Plan]:
+        base = Options(config=choose_kinds(config, given), plan=plan, preset=preset)
+        options = fill(base, words, _PROG)
+        # Custom code is recorded with the digest of its file, in the first session of a run.
+        changed = dataclasses.replace(options.config, game=config.game, parts=config.parts)
+        return changed, options.plan
 
-def _choose(given: dict[str, str | None], typed: custom.Typed) -> tuple[Config, Plan, str]:
-    """Returns the settings, the plan and the preset of a new run."""
-    for name in ("game", "network"):
-        if typed.parts and getattr(typed, name) is not None:
-            raise ValueError(
-                f"--parts has its own {name}: leave --{name} out, or leave --parts out"
-            )
+    if typed.run_dir is not None:
+        custom.check_run(typed.run_dir, typed)
+        return *read_resumed(typed.run_dir, change, spell), None
     if typed.network is not None and "network.kind" in given:
         raise ValueError("--network names a custom network: leave --network.kind out")
-    name, game = typed.game, None
-    if name is not None and custom.is_code(name):
-        name, game = custom.identify(name), custom.find_game(name)
-    preset = given.get("preset") or presets.name_for(name or Config.game, game)
-    config, plan = presets.choose(
-        name,
-        game,
-        preset=preset,
+    config, plan, preset = presets.choose(
+        *custom.find_new(typed),
+        preset=given.get("preset"),
         is_smoke="smoke" in given,
-        change=lambda config: choose_kinds(config, given),
+        change=lambda config: custom.record(choose_kinds(config, given), typed),
     )
-    if typed.parts is not None:
-        made = custom.load_code(typed.parts, Parts).game.name
-        config = dataclasses.replace(config, parts=custom.identify(typed.parts), game=made)
-    if typed.network is not None:
-        network = CustomNetworkConfig(source=custom.identify(typed.network))
-        config = dataclasses.replace(config, network=network)
-    return config, plan, preset
+    return *change(config, plan, preset), preset
 
 
 def _set_outcome(named: str) -> None:

@@ -2,11 +2,10 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, list_changes, resolve_platform
+from azjax._settings import Count, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -93,15 +92,6 @@ class Plan:
 
     def __post_init__(self):
         check("", self)
-
-
-def check_kept(saved: Config, asked: Config, spell: Callable[[str], str] = str) -> None:
-    """Raises a ValueError that names the first setting that a resumed run would not keep."""
-    for name, old, new in list_changes(saved, asked):
-        raise ValueError(
-            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
-            "it out, or start a new run in another folder"
-        )
 
 
 def is_custom(game: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 
 from azjax._files import Path, write_json
 from azjax._processes import any_of, gather, in_first
-from azjax._settings import Range, checked, from_dict
+from azjax._settings import Range, checked, from_dict, list_changes
 from azjax.runs.config import Config, Plan
 
 FORMAT = 4  # Version of run directories; others cannot be read.
@@ -124,12 +124,30 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     config = read_config(run_dir)
 
     def parse(content):
-        number = checked("cpu_devices", {**content}.get("cpu_devices", 0), CPUDevices)
-        others = "cpu_devices", "preset", "smoke", "log"  # Those after the first are of the past.
-        plan = {name: content[name] for name in content if name not in others}
+        plan = {**content}
+        number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
         return config, from_dict(Plan, plan), number
 
     return _read(pathlib.Path(run_dir, "plan.json"), parse)
+
+
+def read_resumed(
+    run_dir: Path,
+    change: Callable[[Config, Plan], tuple[Config, Plan]],
+    spell: Callable[[str], str] = str,
+) -> tuple[Config, Plan]:
+    """Returns the settings of a run to resume and its changed plan; it must keep the former.
+
+    `spell` returns the name of a setting in an error.
+    """
+    config, plan, _ = read_run(run_dir)
+    asked, plan = change(config, plan)
+    for name, old, new in list_changes(config, asked):
+        raise ValueError(
+            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
+            "it out, or start a new run in another folder"
+        )
+    return config, plan
 
 
 def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:

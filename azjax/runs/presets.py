@@ -153,8 +153,8 @@ def choose(
     preset: str | None = None,
     is_smoke: bool = False,
     change: Callable[[Config], Config] = lambda config: config,
-) -> tuple[Config, Plan]:
-    """Returns the settings and the plan of a new run.
+) -> tuple[Config, Plan, str]:
+    """Returns the settings, the plan and the preset of a new run.
 
     Args:
       name: the game, as in `games.make`, or as the settings record a custom one; by default, that
@@ -164,11 +164,12 @@ def choose(
       is_smoke: whether to shrink everything.
       change: changes the settings of the preset before they are shrunk and fitted to a custom game.
     """
-    config = get(preset or name_for(name or Config.game, game))
+    preset = preset or name_for(name or Config.game, game)
+    config = get(preset)
     config = change(dataclasses.replace(config, game=name or config.game))
-    if is_smoke:
-        config = smoke(config)
-    return config if game is None else fit(config, game), _SMOKE_PLAN if is_smoke else Plan()
+    config = smoke(config) if is_smoke else config
+    config = config if game is None else fit(config, game)
+    return config, _SMOKE_PLAN if is_smoke else Plan(), preset
 
 
 def fit(config: Config, game: Game) -> Config:

@@ -51,7 +51,7 @@ class SelfPlayConfig:
     reuse: Count = 0
     """Nodes of the search tree that each move keeps for the next one, except from one iteration to
     the next; see `search.reroot`. 0: every search starts from an empty tree."""
-    full_share: Annotated[Fraction, Range(0, 1, excludes="low")] = 1.0
+    full_share: Annotated[float, Range(0, 1, excludes="low")] = 1.0
     """Share of the moves with a full search, the only ones in the replay buffer; all games make the
     others with `fast_simulations` and without noise (playout cap randomization, Wu 2019).
     KataGo: 0.25; AlphaZero: 1."""

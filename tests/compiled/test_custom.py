@@ -11,6 +11,7 @@ import guard
 import misere_pile
 from azjax import runs
 from azjax.cli import arena, custom, explain, play, report, train, verify
+from chosen import chosen
 from refusals import check_program
 from small import make_run
 from trained import compiling_once
@@ -45,7 +46,7 @@ def place(tmp_path_factory):
     (folder / "net.py").write_text(NETWORK)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        found = train.parse(["--smoke", *BOTH])
+        found = chosen("--smoke", *BOTH)
         parts = custom.parts_for(found.config, found.typed)
         make_run(folder / "run", found.config, game=parts.game, network=parts.network)
     return folder

@@ -79,6 +79,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.compiles(2)
 def test_a_program_is_told_positions_and_plays(tmp_path):
     """Colors take turns, and an illegal answer becomes the last legal action."""
     heard, game = tmp_path / "heard", games.make("hex:3")

@@ -179,8 +179,9 @@ def test_presets_and_smoke_choose_the_settings(opened):
     config, *_ = opened[5]
     assert config.game == "python:misere_pile" and config.selfplay == mlp.selfplay
     az.train(TINY, seed=3, until="perfect")
-    config, _, plan, _ = opened[6]
+    config, _, plan, preset = opened[6]
     assert config == dataclasses.replace(TINY, seed=3) and plan.until == "perfect"
+    assert preset is None
 
 
 class Misspelled(Callback):

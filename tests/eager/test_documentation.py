@@ -11,7 +11,8 @@ import textwrap
 import pytest
 
 from azjax import cli, training
-from azjax.cli import custom, parsing, train
+from azjax.cli import custom, parsing
+from chosen import chosen
 from mutations import MUTATIONS
 from source import PAGES, README, ROOT, blocks, trees
 
@@ -63,7 +64,7 @@ def test_documented_commands_are_parsed_and_trainings_can_start(monkeypatch):
         words = shlex.split(line.replace("{seed}", "0"))
         name, *arguments = words[1:] if words[0] == "azjax" else words
         if name.endswith("train") and "--help" not in words:  # The run to resume does not exist.
-            parsed = train.parse([word for word in arguments if word != "--resume"])
+            parsed = chosen(*(word for word in arguments if word != "--resume"))
             parts = custom.parts_for(parsed.config, parsed.typed)
             training.check_parts(parts, parsed.config.replay.shards)
             return

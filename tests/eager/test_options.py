@@ -15,13 +15,14 @@ from azjax.cli import custom, parsing, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
+from chosen import chosen
 from nim import NIM
 from refusals import assert_refused
 from source import ROOT
 
 
 def parse(arguments):
-    return train.parse(arguments.split())
+    return chosen(*arguments.split())
 
 
 def test_an_option_chooses_the_kind_of_network():
@@ -63,15 +64,15 @@ DOMINEERING = f"{ROOT}/examples/domineering.py:make"
 def test_a_custom_game_has_the_preset_for_its_number_of_positions():
     rows = [(DOTS, "enumerable", "edges"), (PILE, "default", "relative")]
     for game, preset, encoding in [*rows, (DOMINEERING, "large", "relative")]:
-        found = train.parse(["--game", game])
+        found = chosen("--game", game)
         assert found.preset == preset and found.typed.game == game
         network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
         changes = {"network": network, "game": custom.identify(game)}
         assert found.config == dataclasses.replace(presets.get(preset), **changes)
     for arguments in ("--preset paper", "--network.kind mlp", "--smoke"):
-        found = train.parse(["--game", DOTS, *arguments.split()])
+        found = chosen("--game", DOTS, *arguments.split())
         assert custom.parts_for(found.config, found.typed).network.encoding == "edges"
-    given = train.parse(["--game", DOTS, "--network.encoding=absolute"])
+    given = chosen("--game", DOTS, "--network.encoding=absolute")
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
         custom.parts_for(given.config, given.typed)
 
@@ -85,19 +86,26 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
 
     monkeypatch.setattr(custom, "find_game", find)
     monkeypatch.setattr(processes, "set_cpu_devices", order.append)
-    monkeypatch.setattr(sys, "argv", ["train", "--game", DOTS, "--cpu-devices", "2"])
+    monkeypatch.setattr(processes, "join", lambda: order.append("join"))
+    words = ["--game", DOTS, "--cpu-devices", "2"]
+    monkeypatch.setattr(sys, "argv", ["train", *words])
     with pytest.raises(ValueError, match="found"):
         train._main(None)
-    assert order == [2, "game"]
+    several = [*words, "--distributed", "--run-dir", "run"]
+    for wrong, message in ([], "found"), (["--learner.steep", "1"], "'--learner.steep' is unknown"):
+        with pytest.raises(ValueError, match=message):
+            train._main([*several, *wrong])
+    assert order == [2, "game", "join", 2, "game"]
 
 
 def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
-    runs.create_run(tmp_path / "run", presets.get("default"), OLD_PLAN)
+    runs.create_run(tmp_path / "run", presets.get("default"), SAVED_PLAN)
     numbers = []
     monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
     resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
     for words in (resumed, [*resumed, "--cpu-devices", "1"]):
-        train._prepare(words, alone=True)
+        typed = custom.Typed(tmp_path / "run")
+        train._prepare(words, parsing.scan(words), typed, alone=True)
     assert numbers == [3, 1]
 
 
@@ -116,10 +124,10 @@ def test_the_last_of_equal_options_counts():
     given = {"no-smoke": None, "run-dir": "b", "resume": None, "network.kind": "mlp"}
     assert parsing.scan(words) == given
     assert parse("--smoke --no-smoke").config == presets.get("default")
-    assert parse("--no-smoke --smoke").smoke
+    assert parse("--no-smoke --smoke").config == presets.smoke(presets.get("default"))
 
 
-OLD_PLAN = {"preset": "default", "smoke": True, "until": "never", "cpu_devices": 3}
+SAVED_PLAN = {"until": "never", "cpu_devices": 3}
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
@@ -136,13 +144,15 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         ("--learner.steps 1.5", "--learner.steps: invalid int value: '1.5'"),
         ("--learner.steep 1", "'--learner.steep' is unknown", "--help lists what is allowed"),
         ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
+        ("--network.kind custom", "--network.kind is 'custom': use 'resnet' or 'mlp'"),
+        ("--network.source a", "'--network.source' is unknown here"),
         ("--resume", "--resume needs the folder of the run: add --run-dir runs/NAME"),
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
         (f"--parts {PILE} --game {PILE}", "--parts has its own game: leave --game out, or leave"),
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
-    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), OLD_PLAN)
+    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), SAVED_PLAN)
     for words, said in [
         ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
         ("--network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or add"),

@@ -11,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.cli import arena, compare, export, parsing, play, players, train, verify
+from azjax.cli import arena, compare, export, parsing, play, players, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs import presets
@@ -20,6 +20,7 @@ from azjax.runs.player import changed
 from azjax.search import PUCT
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
+from chosen import chosen
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from experiments.lecture.persistent import PersistentConfig
@@ -73,7 +74,9 @@ def test_other_types_are_refused():
         (PUCT, {"num_simulations": np.arange(2)}, "search.num_simulations is [0, 1],", "type int"),
         (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
         (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
-        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use above 0"),
+        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
+        (SelfPlayConfig, {"full_share": 0.0}, "full_share is 0.0: use more than 0, up to 1"),
+        (LearnerConfig, {"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
         (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
         (Config, {"search": "puct"}, "search is 'puct', ", "not of type Gumbel or PUCT or UCT"),
     ]
@@ -104,8 +107,8 @@ NEARLY = {
     "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
     "num_simulations": lambda: changed(PUCT(), simulations=3),
     "alphabeta": lambda: players.parse("alpha-beta:3"),
-    "--learner.learning-rate": lambda: train.parse(["--learner.leanring-rate", "1"]),
-    "adam": lambda: train.parse(["--learner.optimizer", "adm"]),
+    "--learner.learning-rate": lambda: chosen("--learner.leanring-rate", "1"),
+    "adam": lambda: chosen("--learner.optimizer", "adm"),
 }
 
 

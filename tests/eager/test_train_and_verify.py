@@ -12,6 +12,7 @@ from azjax import cli, games, program
 from azjax.cli import arena, compare, custom, explain, play, report, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
+from chosen import chosen
 from refusals import check_program
 from trained import files
 
@@ -86,8 +87,9 @@ def test_a_run_has_the_name_of_its_game_and_preset():
         (["--preset", "mlp"], "runs/tic_tac_toe-mlp"),
     ]
     for arguments, name in names:
-        parsed = train.parse(arguments)
+        parsed = chosen(*arguments)
         assert str(program._name_runs(parsed.config.game, parsed.preset)) == name
+    assert str(program._name_runs("tic_tac_toe", None)) == "runs/tic_tac_toe"
 
 
 def test_programs_keep_what_they_compile_in_the_cache_folder_of_the_user(tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ import pgx
 import pytest
 
 from azjax import training
-from azjax.cli import train
 from azjax.networks import make_network
+from chosen import chosen
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import iterations, speed, textbook
@@ -112,7 +112,7 @@ def test_a_ladder_trains_draws_and_continues(trained, tmp_path, monkeypatch, cap
     assert ladder.main(arguments) == 0
     (command,) = commands
     assert command[1:3] == ["-m", "experiments.train"]
-    config = train.parse(command[3:]).config
+    config = chosen(*command[3:]).config
     assert config.game == "tic_tac_toe" and config.network.width == 8
     (rung,) = json.loads((tmp_path / "ladder" / "ladder.json").read_text())["rungs"]
     assert (rung["game"], rung["width"], rung["decisions"]) == ("tic_tac_toe", 8, 4520)

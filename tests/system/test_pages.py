@@ -18,6 +18,7 @@ from azjax.runs import presets
 from azjax.search import PUCT, make_search
 from azjax.viz.live import live_data, pack_player
 from azjax.viz.page import Section, write_page
+from chosen import chosen
 from javascript import (
     MEASURE,
     PLAYGROUND,
@@ -252,7 +253,7 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
     own = ["--game", "pile.py:rules", "--run-dir", "rules"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("0\n"))
     with compiling_once():
-        found = train.parse(["--smoke", "--network.kind=mlp", *own])
+        found = chosen("--smoke", "--network.kind=mlp", *own)
         make_run(tmp_path / "rules", found.config, game=custom.find_game("pile.py:rules"))
         assert explain.main(own) == 0
         note = "The page does not have the rules of Misere Pile."
