@@ -7,7 +7,7 @@ stones belong to the heaps left of it at the start.
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,8 +86,8 @@ def label(sizes: tuple[int, ...]) -> Positions:
         left = heap[:, None] - np.arange(1, size + 1, dtype=np.int8)
         wins = total ^ heap[:, None] ^ left == 0
         outcomes.append(np.where(left < 0, ILLEGAL, np.where(wins, 1, -1)).astype(np.int8))
-    states = State(heaps, np.zeros(len(heaps), np.int8))
-    return Positions(states, np.hstack(outcomes), ("all",), np.zeros(len(heaps), np.int8))
+    arrays: Any = heaps, np.zeros(len(heaps), np.int8)
+    return Positions(State(*arrays), np.hstack(outcomes), ("all",), np.zeros(len(heaps), np.int8))
 
 
 def _count_positions(sizes: tuple[int, ...]) -> int:

@@ -196,6 +196,7 @@ def make_state(parts: Parts, key: jax.Array, mesh: Mesh) -> TrainState:
 
 def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
     """Returns shapes, types and shardings of the state, without computing it."""
+    check_parts(parts, mesh.size)
     key = jax.random.key(0)
     shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))
     return jax.tree.map(
