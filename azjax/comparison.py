@@ -161,7 +161,7 @@ def compare(
     path: files.Path,
     *,
     seeds: int = 20,
-    iterations: int = 100,
+    iterations: int | None = None,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> list[Curves]:
     """Trains all settings, and writes the errors of each to a JSON file when it is finished.
@@ -171,30 +171,37 @@ def compare(
       game: the rules.
       path: the JSON file. Settings that it has already, with any name, are not trained again.
       seeds: `S`.
-      iterations: of the first setting; the others make as many network evaluations.
+      iterations: of the first setting; the others make as many network evaluations. By default
+        100, or as many evaluations as the settings in the file.
       tell: called with sentences on the progress.
     """
     path = pathlib.Path(path)
-    budget = iterations * count_evaluations(make_parts(next(iter(settings.values())), game))
-    made = {"game": game.name, "seeds": seeds, "evaluations": budget}
-    known = read(path, made) if path.exists() else []
+    made = {"game": game.name, "seeds": seeds}
+    if iterations is not None or not path.exists():
+        each = count_evaluations(make_parts(next(iter(settings.values())), game))
+        made["evaluations"] = (100 if iterations is None else iterations) * each
+    known, made["evaluations"] = read(path, made) if path.exists() else ([], made["evaluations"])
     done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}
     found = []
     for name, config in settings.items():
         key = json.dumps(config.as_dict(), sort_keys=True)
         if key not in done:
-            done[key] = train_seeds(name, config, game, seeds, budget, tell)
+            done[key] = train_seeds(name, config, game, seeds, made["evaluations"], tell)
             rows = [dataclasses.asdict(curves) for curves in done.values()]
             files.write_json(path, made | {"settings": rows})
         found.append(dataclasses.replace(done[key], name=name))
     return found
 
 
-def read(path: pathlib.Path, made: dict[str, Any]) -> list[Curves]:
-    """Reads the settings that a comparison has finished; raises a ValueError for another one."""
+def read(path: pathlib.Path, made: dict[str, Any]) -> tuple[list[Curves], int]:
+    """Reads the settings that a comparison has finished, and the evaluations of each.
+
+    Raises a ValueError if the file is not that of a comparison with the values in `made`.
+    """
     try:
         content = json.loads(path.read_text())
-        rows = [from_dict(Curves, row) for row in content.pop("settings")]
+        rows = [from_dict(Curves, row) for row in content["settings"]]
+        evaluations = int(content["evaluations"])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} is not a comparison ({error}): choose another file") from error
     for name, value in made.items():
@@ -202,7 +209,7 @@ def read(path: pathlib.Path, made: dict[str, Any]) -> list[Curves]:
             raise ValueError(
                 f"{path} has {name} {content.get(name)!r}, not {value!r}: choose another file"
             )
-    return rows
+    return rows, evaluations
 
 
 def effects(curves: Sequence[Curves], target: float = 0.0) -> list[Effect]:

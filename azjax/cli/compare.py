@@ -38,8 +38,9 @@ class Options:
     are compared with the first combination."""
     seeds: Annotated[int, Range(1, 65_536)] = 16
     """Number of players per setting; their seeds are 0, 1, 2 and so on."""
-    iterations: Positive = 100
-    """Iterations of the first setting. The others make as many network evaluations."""
+    iterations: Positive | None = None
+    """Iterations of the first setting. The others make as many network evaluations. Default: 100,
+    or those of the comparison that continues."""
     target: Fraction = 0.0
     """Compare the evaluations after which the error is at most this; if fewer than half of the
     seeds of a setting get there, compare the last errors."""
