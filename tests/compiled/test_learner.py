@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -101,10 +102,15 @@ def test_the_loss_against_numpy():
     expected = {"value_loss": squared, "policy_loss": policy, "policy_kl": kl.mean(), "l2": l2}
     outputs = NETWORK.apply(VARIABLES, SAMPLES.planes)
     outputs = jnp.where(SAMPLES.legal, outputs[0], 1e30), outputs[1]  # Of illegal actions.
+    odds = np.exp(logits) * SAMPLES.legal
+    surplus = odds / odds.sum(axis=1, keepdims=True) - SAMPLES.policy
     for surprise in (0.0, 0.7, 1.0):
         weights = WEIGHTS | {"policy_surprise": surprise}
-        total, losses = alphazero_loss(outputs, PARAMS, SAMPLES, **weights)
-        dealt = (1 - surprise) * policy + surprise * np.sum(kl / kl.sum() * each)
+        loss = functools.partial(alphazero_loss, params=PARAMS, samples=SAMPLES, **weights)
+        (total, losses), (gradient, _) = jax.value_and_grad(loss, has_aux=True)(outputs)
+        shares = 1 - surprise + surprise * kl / kl.mean()  # The gradient keeps them constant.
+        np.testing.assert_allclose(gradient, shares[:, None] * surplus / BATCH, atol=1e-6)
+        dealt = np.mean(shares * each)
         assert dealt > 1.05 * policy or not surprise
         assert losses.keys() == expected.keys()
         for name, number in expected.items():

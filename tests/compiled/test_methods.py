@@ -140,6 +140,7 @@ def test_old_visits_do_not_drown_the_noise(algorithm):
     assert 0.8 < tried < 1.25
     if algorithm.algorithm == "puct":
         np.testing.assert_allclose(second.action_weights, new / 16)
+        assert (second.action == new.argmax(axis=1)).all()
     logits = second.tree.children_prior_logits[:, ROOT] == plain.tree.children_prior_logits[:, ROOT]
     assert logits.all()  # The root's prior is made again.
 

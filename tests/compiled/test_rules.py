@@ -155,6 +155,10 @@ def without_the_corner(state, action, after, reward):
     return where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
 
 
+def punishes_the_first_cell(state, action, after, reward):
+    return after, jnp.where(after.board[0] == 1, -reward, reward)
+
+
 def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
     """Two positions of Nim: with two stones left, and with four."""
     states = np.array([[stones, 0] for stones in left], np.int8)
@@ -177,6 +181,11 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
     (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
     (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' like their cells"),
     (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
+    (
+        games.make("mnk:1x3x2"),
+        {"step": step_of(games.make("mnk:1x3x2"), punishes_the_first_cell)},
+        "symmetries keep the turn, the end and the reward",
+    ),
     (
         SQUARE,
         {
