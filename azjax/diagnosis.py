@@ -21,7 +21,7 @@ from azjax.players import arena, network_agent, random_agent, search_agent, stat
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import read_settings
-from azjax.training import Parts, TrainState, effort, metrics, selfplay
+from azjax.training import Parts, TrainState, metrics, selfplay
 from azjax.training.learner import learning_rate, policy_loss
 
 _GAMES = 200  # Of each match.
@@ -174,7 +174,7 @@ def _policies(case: _Case) -> list[Finding]:
 
 def _ages(case: _Case) -> list[Finding]:
     parts = case.parts
-    new = parts.selfplay.games * effort.full_moves(parts.selfplay)
+    new = parts.selfplay.games * parts.selfplay.full_moves
     age = parts.replay.capacity / new
     uses = parts.replay.batch_size * parts.learner.steps / new
     sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in each"

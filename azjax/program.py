@@ -62,7 +62,8 @@ def train(
 
     Args:
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
-        a `Config`; or custom `Parts`. By default tic-tac-toe, or that of the run to resume.
+        a `Config`; or custom `Parts`. By default the game of the preset, or tic-tac-toe; or that
+        of the run to resume.
       run_dir: the run directory; by default the first free one in `runs/`.
       preset: the settings to start from; by default, the game determines them.
       smoke: whether to shrink everything, to test the whole program in seconds.
@@ -119,15 +120,14 @@ def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, s
         case Config():
             return what, Plan(), None
         case Game():
-            name, game = f"{IN_PYTHON}:{what.name}", what
+            name = f"{IN_PYTHON}:{what.name}"
+            return presets.choose(name, what, preset=preset, is_smoke=smoke)
         case None | str():
-            name, game = "tic_tac_toe" if what is None else what, None
-        case _:
-            raise ValueError(
-                f"what to train is of type {type(what).__name__}: give the name of a game, a Game, "
-                "a Config or Parts"
-            )
-    return presets.choose(name, game, preset=preset, is_smoke=smoke)
+            return presets.choose(what, preset=preset, is_smoke=smoke)
+    raise ValueError(
+        f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
+        "Config or Parts"
+    )
 
 
 @contextlib.contextmanager

@@ -136,13 +136,15 @@ def choose(
         return *read_resumed(typed.run_dir, change, spell), None
     if typed.network is not None and "network.kind" in given:
         raise ValueError("--network names a custom network: leave --network.kind out")
+    if typed.parts is not None and (settings := [name for name in given if "." in name]):
+        raise ValueError(f"--parts has its own settings: leave --{settings[0]} out")
     config, plan, preset = presets.choose(
         *custom.find_new(typed),
         preset=given.get("preset"),
         is_smoke="smoke" in given,
         change=lambda config: custom.record(choose_kinds(config, given), typed),
     )
-    return *change(config, plan, preset), preset
+    return *change(config, plan, preset), preset if typed.parts is None else None
 
 
 def _set_outcome(named: str) -> None:

@@ -82,7 +82,7 @@ class Network(NamedTuple):
       train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. BatchNorm
         uses the batch's statistics. `updated` has the new values of all entries of `variables`
         except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
-        over which to average them (`jax.lax.pmean`), and on one device None.
+        over which to average them (`jax.lax.pmean`), or None outside of a mesh.
       fold: `variables -> folded`, the arrays that `infer` needs; may be the identity.
       infer: `(folded, planes) -> outputs`, equal to `apply` up to rounding; the search uses this
         form.

@@ -33,13 +33,22 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     """
     _check_module(module)
     network = wrap(game, module, encoding, module)
-    check_outputs(game, network)
+    check_outputs(game, network, TypeError, ValueError)
 
     def train(variables, planes, axis_name):
         outputs, updated = network.train(variables, planes, axis_name)
-        return outputs, updated if axis_name is None else jax.lax.pmean(updated, axis_name)
+        return outputs, average_over_devices(updated, axis_name)
 
     return network._replace(train=train)
+
+
+def average_over_devices(updated: Any, axis_name: str | None) -> Any:
+    """Averages what a network updates in training over a mesh axis, except for integers."""
+
+    def average(leaf):
+        return jax.lax.pmean(leaf, axis_name) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+    return updated if axis_name is None else jax.tree.map(average, updated)
 
 
 def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Network:

@@ -6,13 +6,12 @@ from typing import Any
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 from flax import nnx
 from jax.core import Tracer
 
 from azjax.games.base import Game
 from azjax.networks.base import Network, observed_planes, unfolded
-from azjax.networks.modules import check_outputs
+from azjax.networks.modules import average_over_devices, check_outputs
 
 
 def from_nnx(
@@ -53,12 +52,7 @@ def from_nnx(
         module.train()
         module.set_attributes(nnx.BatchNorm, axis_name=axis_name, raise_if_not_found=False)
         outputs, state = module(planes), _variables(module)["state"]
-
-        def average(leaf):  # Integers are the same on all devices.
-            is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
-            return jax.lax.pmean(leaf, axis_name) if is_float else leaf
-
-        return outputs, {"state": jax.tree.map(average, state) if axis_name else state}
+        return outputs, average_over_devices({"state": state}, axis_name)
 
     network = unfolded(game, encoding, init, apply, train)
     check_outputs(game, network, TypeError, ValueError)

@@ -1,6 +1,5 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
-import dataclasses
 import math
 import pathlib
 from collections.abc import Callable
@@ -87,13 +86,13 @@ class Verification(Callback):
         `azjax verify` does it.
         """
         player = Player(self._parts, self._parts.network.fold(loop.average), loop.iteration)
-        certificate = certificates.verify(
+        return certificates.verify(
             player,
             None if self._parts.game.is_small else (),
             solution=self.solution,
             started=loop.started,
+            seed=seed,
         )
-        return dataclasses.replace(certificate, seed=seed)
 
 
 def _as_metrics(verdict: Verdict) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Certificate:
     iterations: int
     moves: int  # Of self-play.
     seconds: float  # Until the proof, including all sessions of a run.
-    seed: int
+    seed: int | None  # None: unknown.
     versions: dict[str, str]
     device: str
 
@@ -101,6 +101,7 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
     if content["perfect"]:
         title = "Perfect: every move keeps the outcome, in every reachable position"
     values = ((label, content[name]) for name, label in _ROWS.items())
+    values = ((label, "unknown" if x is None else x) for label, x in values)
     rows = [(label, f"{x:,}" if isinstance(x, int) else str(x)) for label, x in values]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
@@ -196,6 +197,7 @@ def verify(
     solution: Solution | None = None,
     notify: Callable[[str, int], None] = lambda name, done: None,
     started: float | None = None,
+    seed: int | None = None,
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
@@ -209,8 +211,11 @@ def verify(
       notify: called with the name of a player, such as `network alone`, and its number of verified
         states.
       started: the `time.monotonic()` from which seconds count; now, by default.
+      seed: that of the training; by default the one in the run directory, if there is one.
     """
     checked("player", player, Player)
+    if seed is None and player.run_dir is not None:
+        seed = runs.read_config(player.run_dir).seed
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
         raise ValueError(
@@ -246,7 +251,7 @@ def verify(
         iterations=player.iteration,
         moves=moves,
         seconds=round(time.monotonic() - started, 1),
-        seed=0 if player.run_dir is None else runs.read_config(player.run_dir).seed,
+        seed=seed,
         versions=versions(),
         device=device_name(),
     )

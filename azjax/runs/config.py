@@ -9,7 +9,7 @@ from azjax._settings import Count, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
-from azjax.search.make import fastest_engine
+from azjax.search.make import default_engine
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
@@ -152,7 +152,7 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
         # With few simulations, the trees of this many games can fit in a core's cache.
         selfplay = dataclasses.replace(selfplay, games_at_once=256)
     if selfplay.engine is None:
-        selfplay = dataclasses.replace(selfplay, engine=fastest_engine(platform))
+        selfplay = dataclasses.replace(selfplay, engine=default_engine(platform))
     return Parts(
         game=game,
         network=network,

@@ -38,8 +38,9 @@ class Algorithm(Protocol):
     that cache compiled programs also take it. `examples/search_rule.py` is a complete algorithm in
     40 lines.
 
-    In self-play, an algorithm draws two things itself: noise in the roots' priors, where
-    `Roots.add_noise`, and the action, by `Roots.temperature`.
+    An attribute `leaves`, if there is one, is the number of positions that are evaluated together
+    in each tree; see `PUCT.leaves`. In self-play, an algorithm draws two things itself: noise in
+    the roots' priors, where `Roots.add_noise`, and the action, by `Roots.temperature`.
     """
 
     @property

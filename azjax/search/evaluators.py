@@ -114,6 +114,7 @@ def uniform_evaluator(game: Game) -> Evaluator:
     return Evaluator(evaluate, is_deterministic=True)
 
 
+@functools.lru_cache(maxsize=32)
 def rollout_evaluator(game: Game) -> Evaluator:
     """Makes an evaluator with equal logits and the outcome of a random game; ignores `params`.
 

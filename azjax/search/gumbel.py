@@ -43,8 +43,8 @@ class Gumbel:
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
     leaves: Positive = 1
-    """Positions evaluated together in each tree: the greatest common divisor of this number and
-    `num_simulations`. More are faster in deep searches of few positions, and a little weaker.
+    """Positions evaluated together in each tree: the largest divisor of `num_simulations` up to
+    this number. More are faster in deep searches of few positions, and a little weaker.
     AlphaZero: 8."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.

@@ -13,7 +13,6 @@ A search of `B` positions; every line works on all trees of the batch:
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -60,12 +59,12 @@ def make_search(
       evaluate: any evaluator.
       engine: how the trees grow; the results are the same. `azjax` is the loop of this package,
         `paths` its form without loops inside a simulation, and `mctx` the loop of `mctx.search`. If
-        None, `fastest_engine` of the default backend. It has no effect on an algorithm with its
+        None, `default_engine` of the default backend. It has no effect on an algorithm with its
         own loop. `paths` leaves searches that continue a tree, or have several leaves, to `azjax`.
     """
     check_algorithm(algorithm)
     evaluate, count = checked(game, evaluate), algorithm.num_simulations
-    engine = fastest_engine(jax.default_backend()) if engine is None else engine
+    engine = default_engine(jax.default_backend()) if engine is None else engine
     grow = _choose_loop(game, engine, count, getattr(algorithm, "leaves", 1))
 
     def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
@@ -101,7 +100,7 @@ def make_search(
     return search
 
 
-def fastest_engine(platform: str) -> Engine:
+def default_engine(platform: str) -> Engine:
     """Returns the engine of a platform: on a GPU, each step of a `while` loop waits for the host.
 
     This is by the number of kernels and waits; it was not timed on a GPU.
@@ -117,7 +116,6 @@ def _choose_loop(game: Game, engine: str, count: int, together: int) -> Callable
     }
     if engine not in loops:
         raise ValueError(f"the search's engine is {engine!r}: use {' or '.join(map(repr, loops))}")
-    together = 1 if together == 1 else math.gcd(together, count)
     if together == 1:
         return loops[engine]
     if engine == "mctx":
@@ -125,7 +123,8 @@ def _choose_loop(game: Game, engine: str, count: int, together: int) -> Callable
             f"the search's leaves are {together}, and the engine 'mctx' evaluates one position at "
             "a time: use 1, or the engine 'azjax'"
         )
-    return functools.partial(leaves.grow, leaves=together)
+    divisors = (number for number in range(together, 0, -1) if count % number == 0)
+    return functools.partial(leaves.grow, leaves=next(divisors))
 
 
 def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:

@@ -20,7 +20,7 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
-from azjax.search.forced import explore_root, is_off
+from azjax.search.puct_root import explore_root, is_off
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +50,8 @@ class PUCT:
     its value does not deserve are left out of the policy target (Wu 2019). This is `k`; 0: no such
     visits. KataGo: 2; AlphaZero: 0."""
     leaves: Positive = 1
-    """Positions evaluated together in each tree: the greatest common divisor of this number and
-    `num_simulations`. More are faster in deep searches of few positions, and a little weaker.
+    """Positions evaluated together in each tree: the largest divisor of `num_simulations` up to
+    this number. More are faster in deep searches of few positions, and a little weaker.
     AlphaZero: 8."""
 
     is_deterministic = True  # Ties go to the lowest action.

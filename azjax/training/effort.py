@@ -47,7 +47,7 @@ def make_searches(parts: Parts, params: Any) -> Callable[..., Found]:
         )
 
     full = functools.partial(find, parts.search, True)
-    if full_moves(config) == config.unroll_length:
+    if config.full_moves == config.unroll_length:
         return lambda is_full, *given: full(*given)
     shorter: Any = parts.search
     shorter = dataclasses.replace(shorter, num_simulations=config.fast_simulations)
@@ -63,32 +63,27 @@ def first_tree(config: SelfPlayConfig, search: Callable[..., Found], *given: Any
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
-def full_moves(config: SelfPlayConfig) -> int:
-    """Returns the number of moves of a game in one iteration that have a full search."""
-    return max(1, round(config.full_share * config.unroll_length))
-
-
 def first_moves(config: SelfPlayConfig) -> jax.Array:
     """Returns the schedule whose first moves have a full search, `bool [T]`."""
-    return jnp.arange(config.unroll_length) < full_moves(config)
+    return jnp.arange(config.unroll_length) < config.full_moves
 
 
 def draw_moves(config: SelfPlayConfig, key: jax.Array) -> jax.Array:
     """Draws which moves of an iteration have a full search, `bool [T]`, the same for all games."""
     moves = first_moves(config)
-    return moves if full_moves(config) == len(moves) else jax.random.permutation(key, moves)
+    return moves if config.full_moves == len(moves) else jax.random.permutation(key, moves)
 
 
 def keep_full(config: SelfPlayConfig, schedule: jax.Array, samples: Sample) -> Sample:
     """Returns the samples `[F, B, ...]` of moves with a full search, of those of all moves."""
-    if full_moves(config) == config.unroll_length:
+    if config.full_moves == config.unroll_length:
         return samples
-    rows = jnp.argsort(~schedule)[: full_moves(config)]
+    rows = jnp.argsort(~schedule)[: config.full_moves]
     return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 
 def count_evaluations(parts: Parts) -> int:
     """Returns the network evaluations of one iteration of self-play, over all devices."""
-    config, full = parts.selfplay, full_moves(parts.selfplay)
+    config, full = parts.selfplay, parts.selfplay.full_moves
     fast = (config.unroll_length - full) * (config.fast_simulations + 1)
     return config.games * (full * (parts.search.num_simulations + 1) + fast)

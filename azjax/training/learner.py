@@ -209,7 +209,6 @@ def make_learner(
         updates, opt_state = optimizer.update(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
-        decay = jnp.where(ema_decay > 0, decay, 0.0)
         average = optax.incremental_update(variables, state.average, 1 - decay)
         average = jax.tree.map(
             lambda mean, new: mean if jnp.issubdtype(new.dtype, jnp.inexact) else new,

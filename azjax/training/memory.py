@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from azjax.games.base import Game, init_batch
 from azjax.search import Algorithm, make_search
 from azjax.search.evaluators import uniform_evaluator
+from azjax.search.make import default_engine
 from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
 from azjax.training.step import abstract_state
@@ -104,7 +105,10 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
         find = make_search(search, game, uniform_evaluator(game))
         return find(None, jax.random.key(0), init_batch(game, 1)).tree
 
-    return _bytes_of(jax.eval_shape(one_tree))
+    tree = jax.eval_shape(one_tree)
+    nodes = tree.node_visits.size
+    paths = default_engine(jax.default_backend()) == "paths"  # Two numbers, a path and a flag each.
+    return _bytes_of(tree) + paths * nodes * (4 * min(nodes, game.max_plies + 1) + 9)
 
 
 def device_memory(mesh: Mesh | None = None) -> int:

@@ -65,6 +65,11 @@ class SelfPlayConfig:
     def __post_init__(self):
         check("selfplay", self)
 
+    @property
+    def full_moves(self) -> int:
+        """The number of moves of a game in one iteration that have a full search."""
+        return max(1, round(self.full_share * self.unroll_length))
+
 
 class Parts(NamedTuple):
     """The components of training. You pass every component explicitly.
@@ -123,10 +128,16 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"{name} is {value}, not a multiple of replay.shards, {shards}: use a multiple "
                 f"of it, such as {-(-value // shards) * shards}"
             )
-    capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
+    capacity, needed = parts.replay.capacity, games * parts.selfplay.full_moves
     if capacity < needed:
         raise ValueError(
-            f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
+            f"replay.capacity is {capacity}, less than one iteration's samples: use at least "
+            f"{needed}"
+        )
+    if parts.selfplay.reuse and parts.selfplay.engine == "mctx":
+        raise ValueError(
+            "selfplay.reuse continues trees, which the engine 'mctx' cannot: use 0, or another "
+            "selfplay.engine"
         )
     if parts.selfplay.full_share < 1 and not dataclasses.is_dataclass(parts.search):
         raise ValueError(

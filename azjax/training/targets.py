@@ -151,6 +151,8 @@ def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
 
 def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
     """Applies a random symmetry of the game to each sample."""
+    if game.symmetries is None:
+        return samples
     if jax.tree.leaves(samples.extra):
         raise ValueError(
             "the samples have an extra, which a symmetry of the board may change: pass Targets a "

@@ -13,8 +13,8 @@ from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.runs.player import Player
 from azjax.search import PUCT, ROOT, Gumbel, make, make_search, reroot, uniform_evaluator
-from azjax.search.forced import prune_forced
 from azjax.search.puct import puct_terms
+from azjax.search.puct_root import prune_forced
 from azjax.training import effort, selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
@@ -257,7 +257,7 @@ def test_only_moves_with_a_full_search_are_samples():
         schedule = jax.jit(functools.partial(effort.draw_moves, parts.selfplay))(keys[0])
     play = jax.jit(functools.partial(selfplay.self_play, parts))
     _, moves = play(None, keys, begun, schedule=schedule)
-    assert schedule.sum() == 2 == effort.full_moves(parts.selfplay) and not schedule[:2].all()
+    assert schedule.sum() == 2 == parts.selfplay.full_moves and not schedule[:2].all()
     assert (np.asarray(moves.extra) == np.where(schedule, 6, 2)[:, None]).all()
     given = {"visits": moves.extra, "move": moves.action}
     samples = effort.keep_full(parts.selfplay, schedule, given)
@@ -297,4 +297,4 @@ def test_what_cannot_be_combined_is_refused():
 
 def test_leaves_divide_the_simulations():
     assert make._choose_loop(GAME, "azjax", 10, 4).keywords == {"leaves": 2}
-    assert make._choose_loop(GAME, "mctx", 9, 4) is make._choose_loop(GAME, "mctx", 9, 1)
+    assert make._choose_loop(GAME, "azjax", 50, 8).keywords == {"leaves": 5}

@@ -178,6 +178,8 @@ def test_presets_and_smoke_choose_the_settings(opened):
     assert parts == make_parts(mlp)
     config, *_ = opened[5]
     assert config.game == "python:misere_pile" and config.selfplay == mlp.selfplay
+    az.train(preset="connect_four", smoke=True)  # As the command does.
+    assert opened.pop()[0].game == "connect_four"
     az.train(TINY, seed=3, until="perfect")
     config, _, plan, preset = opened[6]
     assert config == dataclasses.replace(TINY, seed=3) and plan.until == "perfect"

@@ -100,9 +100,9 @@ def test_the_verdict_on_the_average_is_added_to_the_record(verifications, alone,
     loop, (verdict, answers) = make_loop(9), alone
     given = []
 
-    def verify(player, simulations, solution, started):
+    def verify(player, simulations, solution, started, seed):
         given.append((simulations, player.iteration, solution))
-        return certificates.Certificate(**dict.fromkeys(fields, 0))
+        return certificates.Certificate(**dict.fromkeys(fields, 0) | {"seed": seed})
 
     fields = [field.name for field in dataclasses.fields(certificates.Certificate)]
     monkeypatch.setattr(certificates, "verify", verify)
