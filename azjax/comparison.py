@@ -135,7 +135,7 @@ def train_seeds(
         states, _ = jax.block_until_ready(advance(states))
         spent += time.monotonic() - started
         if number % every == 0 or number == last:
-            averages = states.learner.average
+            averages = jax.device_get(states.learner.average)  # Slicing here would communicate.
             rows = [jax.tree.map(lambda leaf, s=seed: leaf[s], averages) for seed in range(seeds)]
             at.append(number)
             errors.append([measure(parts, row) for row in rows])
