@@ -49,7 +49,6 @@ class Metrics(NamedTuple):
 
     losses: Losses  # By name, means over the optimizer steps of the iteration.
     games: jax.Array  # Number of finished games.
-    moves: jax.Array  # Number of moves.
 
 
 def init(parts: Parts, key: jax.Array) -> TrainState:
@@ -122,7 +121,6 @@ def iteration(
     metrics = Metrics(
         losses=jax.tree.map(jnp.mean, losses),
         games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
-        moves=jnp.float32(parts.selfplay.games * parts.selfplay.unroll_length),
     )
     archive = state.archive
     if archive is not None:  # Replicated: it gets the games [T, B, 2, ...] of all devices.
