@@ -20,7 +20,7 @@ from azjax.games.rows import distinct, pack
 from azjax.players import arena, network_agent, random_agent, search_agent, statistics
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
-from azjax.runs.player import read_settings
+from azjax.runs.player import is_pretrained, read_settings
 from azjax.training import Parts, TrainState, metrics, selfplay
 from azjax.training.learner import learning_rate, policy_loss
 
@@ -59,6 +59,8 @@ def diagnose(
     A custom game, or parts with a custom network, must be given. A CheckpointError is raised if
     nothing was saved.
     """
+    if is_pretrained(run_dir):
+        raise ValueError(f"{run_dir} comes with azjax, without a checkpoint: name a run's folder")
     config = read_settings(run_dir)
     parts = make_parts(config, game) if parts is None else parts
     mesh = training.make_mesh(jax.devices()[:1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from azjax import diagnosis
 from azjax.training.targets import Sample
+from refusals import assert_refused
 
 
 def test_units_without_gradients_are_dead_and_empty_cells_are_not():
@@ -41,3 +42,8 @@ def test_policies_are_those_of_the_inference_form():
         case = diagnosis._Case(None, parts, None, None, kernel, None, samples, None)
         [finding] = diagnosis._policies(case)
         assert finding.sentence.startswith("KL 0.00") != is_wrong
+
+
+def test_a_player_that_comes_with_azjax_has_nothing_to_examine():
+    said = "hex:6 comes with azjax, without a checkpoint: name a run's folder"
+    assert_refused((lambda: diagnosis.diagnose("hex:6"), said))
