@@ -96,7 +96,7 @@ def _combine(options: Options, game: Game) -> dict[str, Config]:
             change=lambda config, words=words: choose_kinds(config, scan(words)),
         )
         name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
-        settings[name] = fill(base, words, "azjax compare --vary")
+        settings[name] = fill(base, words, "azjax train")
     return settings
 
 
