@@ -1,7 +1,7 @@
 """A program that plays Go or Hex by the Go Text Protocol, version 2 (Farneback 2002), as a player.
 
-The program is asked about positions, not games: before each move, the stones are put on its board.
-It does not know which moves came before, so a ko that it may not retake is one that it may try.
+Before each move, the stones of the position are put on the program's board, without the moves that
+led there. It may therefore try to retake a ko.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def kind_of(game: Game) -> str:
     kinds = ("go_", "othello", "hex")
     name = game.name.removeprefix("pgx:").partition(":")[0]
     kind = next((kind for kind in kinds if name.startswith(kind)), None)
-    if rows != columns or kind is None or name == "hex_swap":
+    if rows != columns or kind is None:
         raise ValueError(f"{game.name} has no protocol: use Go, Hex or Othello")
     return kind.strip("_")
 
@@ -48,23 +48,29 @@ def gtp_agent(game: Game, command: str) -> Agent:
     which is a pass in Go.
     """
     program = _Program(game, command)
+    is_absolute = "absolute" in game.encodings
 
     def act(params: Any, key: jax.Array, states: State) -> Decision:
         del params, key
         shape = jax.ShapeDtypeStruct((check_batch(game, states),), jnp.int32)
-        action = jax.pure_callback(program.choose, shape, states)
+        player, legal = (jax.vmap(find)(states) for find in (game.player, game.legal_actions))
+        encoding = "absolute" if is_absolute else "relative"
+        stones = jax.vmap(lambda state: game.observe(state, encoding))(states)[..., :2]
+        if not is_absolute:  # The stones of the player to move come first.
+            stones = jnp.where(player[:, None, None, None] == 0, stones, stones[..., ::-1])
+        action = jax.pure_callback(program.choose, shape, player, legal, stones)
         return Decision(action, jax.nn.one_hot(action, game.num_actions))
 
     return Agent(f"gtp:{command}", act)
 
 
 class _Program:
-    """A running program, and the rules that tell it positions."""
+    """A running program; it gets NumPy arrays, since JAX is busy during a callback."""
 
     def __init__(self, game: Game, command: str):
-        if kind_of(game) == "othello":
-            raise ValueError("programs for Othello cannot be given a position: use Go or Hex")
-        self._game, self._command, self._lock = game, command, threading.Lock()
+        if kind_of(game) == "othello" or game.name.startswith("hex_swap"):
+            raise ValueError(f"programs for {game.name} cannot be given a position: use Go or Hex")
+        self._command, self._lock = command, threading.Lock()
         try:
             self._process = subprocess.Popen(
                 shlex.split(command),
@@ -77,34 +83,32 @@ class _Program:
             raise ValueError(f"gtp:{command} cannot be started ({error}): name a program") from None
         weakref.finalize(self, _end, self._process)
         self._ask(f"boardsize {game.board_shape[0]}")
+        start = game.init()
+        both = start, game.step(start, jnp.int32(0))[0]  # In Hex, names depend on the player.
+        self._names = [vertices(game, state) for state in both]
 
-    def choose(self, states: State) -> np.ndarray:
-        """Returns the actions of the program in positions `[B, ...]`."""
-        with self._lock:  # Devices ask at the same time.
-            rows = range(len(jax.tree.leaves(states)[0]))
-            return np.array(
-                [self._choose(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in rows],
-                np.int32,
-            )
+    def choose(self, player: np.ndarray, legal: np.ndarray, stones: np.ndarray) -> np.ndarray:
+        """Returns the program's actions `[B]` for legal actions `[B, A]` and `[B, H, W, 2]` stones.
 
-    def _choose(self, state: State) -> int:
-        game, player = self._game, int(self._game.player(state))
-        legal = np.flatnonzero(game.legal_actions(state))
+        Black's stones come first.
+        """
+        rows = zip(map(int, player), np.asarray(legal), np.asarray(stones), strict=True)
+        with self._lock:  # Several devices may call at once.
+            return np.array([self._choose(*row) for row in rows], np.int32)
+
+    def _choose(self, player: int, is_legal: np.ndarray, planes: np.ndarray) -> int:
+        legal = np.flatnonzero(is_legal)
         if not len(legal):
             return 0
-        is_absolute = "absolute" in game.encodings
-        planes = np.asarray(game.observe(state, "absolute" if is_absolute else "relative"))
-        names, cells = vertices(game, state), vertices(game, game.init())
         self._ask("clear_board")
-        order = (0, 1) if is_absolute or player == 0 else (1, 0)
-        stones = [[cells[cell] for cell in np.flatnonzero(planes[..., i])] for i in order]
+        stones = [[self._names[0][cell] for cell in np.flatnonzero(planes[..., i])] for i in (0, 1)]
         turn = 0
         while any(stones) or turn != player:  # Colors take turns, so that every program agrees.
             vertex = stones[turn].pop() if stones[turn] else "PASS"
             self._ask(f"play {'bw'[turn]} {vertex}")
             turn = 1 - turn
         reply = self._ask(f"genmove {'bw'[player]}").lower()
-        named = {name.lower(): action for action, name in enumerate(names)}
+        named = {name.lower(): action for action, name in enumerate(self._names[player])}
         action = named.get(reply, -1)
         return int(action if action in legal else legal[-1])
 

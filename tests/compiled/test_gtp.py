@@ -40,6 +40,7 @@ def test_vertices_skip_the_letter_i_except_in_hex():
     names = vertices(othello, othello.init())
     assert (names[0], names[8], names[-2:]) == ("A10", "J10", ["K1", "PASS"])
     assert vertices(hex9, hex9.init())[8] == "i1"
+    assert engine("hex_swap:3").answer("boardsize 3") == "= \n"
 
 
 @pytest.mark.compiles(1)
@@ -79,7 +80,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.compiles(2)
+@pytest.mark.compiles(3)
 def test_a_program_is_told_positions_and_plays(tmp_path):
     """Colors take turns, and an illegal answer becomes the last legal action."""
     heard, game = tmp_path / "heard", games.make("hex:3")
@@ -101,5 +102,6 @@ def test_programs_that_cannot_play_are_refused():
         (lambda: gtp_agent(games.make("hex:3"), "no-such-program"), "cannot be started"),
         (lambda: gtp_agent(games.make("hex:3"), silent), "does not answer 'boardsize 3'"),
         (lambda: gtp_agent(games.make("othello:4"), silent), "use Go or Hex"),
+        (lambda: gtp_agent(games.make("hex_swap:3"), silent), "hex_swap:3 cannot be given a"),
         (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "has no protocol"),
     )
