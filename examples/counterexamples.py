@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from azjax.exact import exhaustive
-from azjax.exact.moves import replay
+from azjax.exact.moves import draw_within
 from azjax.games import solver
 from azjax.games.base import choose
 from azjax.games.rows import in_batches
@@ -50,10 +50,7 @@ def from_lost_games(act, rng) -> Games | None:
             lost += exhaustive.lost_games(place)
     if not lost:
         return None
-    drawn = [lost[number] for number in rng.integers(len(lost), size=half)]
-    plies = rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32)
-    begun = [moves[:ply] for moves, ply in zip(drawn, plies, strict=True)]
-    return Games(replay(game, begun), plies)
+    return Games(*draw_within(game, lost, half, rng))
 
 
 def from_random_openings(act, rng) -> Games:

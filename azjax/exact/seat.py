@@ -37,7 +37,7 @@ from azjax.training import memory
 from azjax.training.step import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
-SEATS = {"first": 0, "second": 1}
+SEATS: dict[Seat, int] = {"first": 0, "second": 1}
 _Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
