@@ -1,4 +1,4 @@
-"""Measures how fast a game trains here, and says how long that takes: `azjax expect hex:4`."""
+"""Measures how fast a game trains here, and estimates how long it takes: `azjax expect hex:4`."""
 
 import dataclasses
 import statistics
@@ -27,7 +27,7 @@ _PERFECT = 1.5, 10
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Measures how fast a game trains here, and says how long it takes to play it well."""
+    """Measures how fast a game trains here, and estimates how long it takes to be played well."""
 
     game: Annotated[str, Place.POSITIONAL] = "tic_tac_toe"
     """The game: tic_tac_toe, hex:4, connect_four, … or a custom one: FILE.py:FUNCTION."""
