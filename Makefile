@@ -57,10 +57,12 @@ docs: $(VENV)/docs ## Build the guide in site/ and check its links
 bench: $(VENV)/benchmark ## Measure the time to perfect, and the speed against a textbook implementation
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--speed --time-to-perfect --verification)
 
-gpu: $(VENV)/cuda ## Measure speed, batch sizes and the time to perfect on a GPU
-	$(RUN) -m experiments.benchmark --speed --batch --time-to-perfect --first-iteration \
-	  --games 16384 --batch-sizes 1024 4096 16384 65536 --train-games 1024 4096 16384 65536 \
-	  --seeds 3 --out gpu.json $(ARGS)
+GPU = $(RUN) -m experiments.benchmark --repeats 3
+gpu: $(VENV)/cuda ## Measure speed and training on a GPU, and write gpu_*.json
+	for games in 1024 16384 65536; do $(GPU) --games $$games --out gpu_$$games.json || exit; done
+	for game in othello go_9x9; do \
+	  $(GPU) --game pgx:$$game --channels 128 --blocks 6 --out gpu_$$game.json || exit; done
+	$(GPU) --first-iteration --time-to-perfect --seeds 3 --out gpu_training.json
 
 clean: ## Remove the environment and the caches, but keep the trained players in runs/
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache

@@ -32,8 +32,14 @@ def run_config(
     moves = games * plies
     batch = min(_BATCH, moves) // devices * devices
     return Config(
+        game=options.game,
         network=ResNetConfig(
-            layers="conv", norm="batch", width=options.channels, blocks=options.blocks
+            layers="conv",
+            norm="batch",
+            width=options.channels,
+            blocks=options.blocks,
+            evaluation_dtype="auto",
+            learning_dtype="auto",
         ),
         search=Gumbel(num_simulations=options.simulations),
         selfplay=SelfPlayConfig(games=games, unroll_length=plies, opening_share=opening_share),
@@ -67,7 +73,8 @@ def time_batches(options: Options) -> list[dict]:
     mesh = training.make_mesh()
     sizes = console.track(options.batch_sizes, "self-play")
     rows = [_time_batch(options, mesh, games) for games in sizes]
-    return show(f"self-play, gumbel, {options.sizes}; medians of {options.repeats}", rows)
+    title = f"{options.game}, self-play, gumbel, {options.sizes}; medians of {options.repeats}"
+    return show(title, rows)
 
 
 def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:

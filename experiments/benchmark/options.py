@@ -24,7 +24,7 @@ class Options:
     """Measures speed and the time to a perfect player. The default is --speed."""
 
     speed: bool = False
-    """Time search, self-play and iteration against the textbook baseline (needs pgx)."""
+    """Time network, search, self-play and iteration against the textbook baseline (needs pgx)."""
     batch: bool = False
     """Time self-play with the numbers of games of --batch-sizes."""
     first_iteration: bool = False
@@ -34,6 +34,8 @@ class Options:
     """Train from each seed until the player is verified perfect; print seconds and blunders."""
     verification: bool = False
     """Time one iteration and its verification."""
+    game: Literal["tic_tac_toe", "connect_four", "pgx:othello", "pgx:go_9x9"] = "tic_tac_toe"
+    """With --speed and --batch: the game. The textbook always plays the one of pgx."""
     games: Positive = 1024
     """Games in parallel, over all devices."""
     simulations: Simulations = 32

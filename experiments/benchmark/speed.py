@@ -1,12 +1,14 @@
-"""Speed of search and self-play against the textbook baseline.
+"""Speed of network, search and self-play against the textbook baseline.
 
-Both have the same network, simulations and games, and are timed in turn. azjax runs on all devices,
-as in training. The baseline is one program on the first device. On CPUs, its operations still use
-all cores, since all devices share one pool of threads.
+Both have the same layers, simulations and games, and are timed in turn. azjax computes in the dtype
+that `auto` chooses: bfloat16 on most GPUs, where the baseline's float32 runs in JAX's default
+precision. azjax runs on all devices, as in training. The baseline is one program on the first
+device. On CPUs, its operations still use all cores, since all devices share one pool of threads.
 """
 
 import functools
-from typing import get_args
+import math
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -25,15 +27,20 @@ from experiments.benchmark.iterations import make_play, run_config, step
 from experiments.benchmark.options import Options, median_seconds, show
 
 _PLIES = 8
-_ENV = pgx.make("tic_tac_toe")
 
 
 def run(options: Options) -> list[dict]:
     """Measures search and self-play, prints the table and returns its rows."""
-    mesh = training.make_mesh()
+    name: Any = options.game.removeprefix("pgx:")
+    mesh, env = training.make_mesh(), pgx.make(name)
     parts = make_parts(run_config(options, mesh.size, options.games, _PLIES))
-    rows = [*_time_searches(options, parts.game, mesh), *_time_selfplay(options, parts, mesh)]
-    return show(f"{options.sizes}, {options.games:,} games; medians of {options.repeats}", rows)
+    rows = [
+        _time_network(options, parts, mesh, env),
+        *_time_searches(options, parts.game, mesh, env),
+        *_time_selfplay(options, parts, mesh, env),
+    ]
+    title = f"{options.game}, {options.sizes}, {options.games:,} games"
+    return show(f"{title}; medians of {options.repeats}", rows)
 
 
 def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> dict:
@@ -43,36 +50,60 @@ def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> d
     return row | {"azjax / textbook": ratio}
 
 
-def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
+def _on_mesh(mesh: Mesh, function: Any, *inputs: Any) -> functools.partial:
+    """Compiles a function for inputs that are split over the devices by their first axis."""
+    split = P(training.AXIS)
+    inputs = jax.device_put(inputs, NamedSharding(mesh, split))
+    ours = jax.shard_map(function, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
+    return functools.partial(training.compiled(jax.jit(ours), *inputs), *inputs)
+
+
+def _time_network(options: Options, parts: training.Parts, mesh: Mesh, env: Any) -> dict:
+    """Times the network alone, on as many positions as there are games."""
+    key, network = jax.random.key(1), parts.network
+    variables = network.init(key)
+    folded = network.fold(variables)
+    planes = parts.game.observe(parts.game.init(), network.encoding)
+    ours = _on_mesh(
+        mesh,
+        lambda planes: network.infer(folded, planes)[:2],
+        jnp.repeat(planes[None], options.games, axis=0),
+    )
+    init, baseline = textbook.make_network(env, options.channels, options.blocks)
+    observation = textbook.init_games(env, key, options.games).observation
+    theirs = functools.partial(jax.jit(baseline.apply), jax.jit(init)(key), observation)
+    seconds = median_seconds(options.repeats, azjax=ours, textbook=theirs)
+    kernels = [x for x in jax.tree.leaves(variables["params"]) if x.ndim > 1]
+    cells = math.prod(planes.shape[:2])
+    products = sum(x.size * (cells if x.ndim == 4 else 1) for x in kernels)
+    rates = (2e-12 * products * options.games / seconds[side] for side in ("azjax", "textbook"))
+    return _row("network alone, as plain convolutions", "TFLOP/s", *rates)
+
+
+def _time_searches(options: Options, game: Game, mesh: Mesh, env: Any) -> list[dict]:
     """Times PUCT on all engines from the starting position, with a trivial network."""
-    key, spread = jax.random.key(2), P(training.AXIS)
-    states = jax.device_put(init_batch(game, options.games), NamedSharding(mesh, spread))
-    keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
+    key, states = jax.random.key(2), init_batch(game, options.games)
+    keys = jax.random.split(key, options.games)
 
     def compiled(engine: Engine):
         config = PUCT(num_simulations=options.simulations)
         search = make_search(config, game, uniform_evaluator(game), engine)
-        ours = jax.shard_map(
-            lambda keys, states: search(None, keys, states, 1.0, True).action,
-            mesh=mesh,
-            in_specs=spread,
-            out_specs=spread,
-            check_vma=False,
+        return _on_mesh(
+            mesh, lambda keys, states: search(None, keys, states, 1.0, True).action, keys, states
         )
-        return training.compiled(jax.jit(ours), keys, states)
 
     engines = {engine: compiled(engine) for engine in get_args(Engine)}
     baseline = textbook.make_search(
-        _ENV,
+        env,
         "puct",
-        lambda _, planes: (jnp.zeros((len(planes), 9)), jnp.zeros(len(planes))),
+        lambda _, planes: (jnp.zeros((len(planes), env.num_actions)), jnp.zeros(len(planes))),
         options.simulations,
     )
-    their_states = jax.jit(lambda: textbook.init_games(_ENV, key, options.games))()
+    their_states = jax.jit(lambda: textbook.init_games(env, key, options.games))()
     theirs = jax.jit(lambda states: baseline(None, key, states).action)
     seconds = median_seconds(
         options.repeats,
-        **{name: functools.partial(search, keys, states) for name, search in engines.items()},
+        **engines,
         textbook=lambda: theirs(their_states),
     )
     taken = {side: 1e3 * each for side, each in seconds.items()}
@@ -84,17 +115,17 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
     ]
 
 
-def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh) -> list[dict]:
+def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh, env: Any) -> list[dict]:
     """Times self-play by Gumbel search from the starting position, and a whole iteration."""
     key = jax.random.key(3)
     state = training.make_state(parts, key, mesh)
     play = training.compiled(make_play(parts, mesh), state)
     held = [training.make_state(parts, key, mesh)]  # It is donated.
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
-    init, network = textbook.make_network(_ENV, options.channels, options.blocks)
-    variables, states = jax.jit(init)(key), textbook.init_games(_ENV, key, options.games)
-    search = textbook.make_search(_ENV, "gumbel", network.apply, options.simulations)
-    theirs = jax.jit(textbook.make_selfplay(_ENV, search, _PLIES))
+    init, network = textbook.make_network(env, options.channels, options.blocks)
+    variables, states = jax.jit(init)(key), textbook.init_games(env, key, options.games)
+    search = textbook.make_search(env, "gumbel", network.apply, options.simulations)
+    theirs = jax.jit(textbook.make_selfplay(env, search, _PLIES))
     seconds = median_seconds(
         options.repeats,
         azjax=lambda: play(state),

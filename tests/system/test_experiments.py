@@ -84,9 +84,13 @@ def test_speeds_are_printed_and_written(tmp_path, monkeypatch, capsys):
     shown, found = capsys.readouterr().out, json.loads(path.read_text())
     assert f"{jax.device_count()} devices" in shown and f"results: {path}" in shown
     searches = ["search, puct", "search, puct without loops", "search, puct on mctx's loop"]
+    network = "network alone, as plain convolutions"
     rows = {row["what"].split(":")[0]: row for row in found["speed"]}
-    assert [*rows] == [*searches, "self-play, gumbel", "iteration over its self-play"]
-    assert [row["azjax / textbook"] for row in rows.values()] == [1, 1, 1, 1, None]
+    assert [*rows] == [network, *searches, "self-play, gumbel", "iteration over its self-play"]
+    assert [row["azjax / textbook"] for row in rows.values()] == [1, 1, 1, 1, 1, None]
+    # Multiplications of 8 positions: two 3x3 and one 1x1 convolutions of 9 cells, and two heads.
+    products = 9 * (9 * 2 * 4 + 2 * 9 * 4 * 4 + 4 * 3) + 2 * 9 * 9 + 9 * 64 + 64
+    assert rows[network]["azjax"] == pytest.approx(2e-12 * 8 * products / 2)
     (row,) = found["batch"]
     assert (row["games"], row["moves/s"]) == (8, 8) and 500 < row["search, bytes/game"] < 2000
     seconds = median_seconds(2, slow=lambda: time.sleep(0.01), fast=lambda: None)
