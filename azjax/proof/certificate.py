@@ -12,7 +12,6 @@ import importlib.metadata
 import platform
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import jax
@@ -231,21 +230,13 @@ def verify(
     started = time.monotonic() if started is None else started
     for search in searches:
         check_trees(search, player.game, min(len(solution.decisions), SLICE))
-
-    def find(search):
-        name = "network alone"
-        if search is not None:
-            name = f"{search.algorithm}({search.num_simulations})"
-        return examine(player, solution, search, functools.partial(notify, name))[0]
-
-    with ThreadPoolExecutor() as pool:
-        # In a small game, most of the time goes to compilation, which threads do in parallel.
-        apply = pool.map if player.game.is_small else map
-        verdict, *found = apply(find, [None, *searches])
-    verified = (
-        VerifiedSearch(search.algorithm, int(search.num_simulations), int(with_it.blunders))
-        for search, with_it in zip(searches, found, strict=True)
-    )
+    verdict, _ = examine(player, solution, None, functools.partial(notify, "network alone"))
+    verified = []
+    for search in searches:
+        kind, number = search.algorithm, int(search.num_simulations)
+        told = functools.partial(notify, f"{kind}({number})")
+        found, _ = examine(player, solution, search, told)
+        verified.append(VerifiedSearch(kind, number, int(found.blunders)))
     selfplay, moves = player.parts.selfplay, player.moves
     if moves is None:
         moves = player.iteration * selfplay.games * selfplay.unroll_length
