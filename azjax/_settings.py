@@ -87,7 +87,7 @@ def checked(name: str, value: Any, hint: Any) -> Any:
     """Checks a value against a type, with choices and ranges; raises a ValueError that names both.
 
     Numbers of NumPy and JAX become Python numbers, and integers become floats where the type is
-    float. Traced numbers are not checked, so a setting can be swept under `vmap`.
+    float. Traced numbers are not checked, so float settings can be swept under `vmap`.
     """
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Annotated:

@@ -30,7 +30,15 @@ from azjax.proof import certificate
 from azjax.proof.callbacks import LabelledEvaluation, iterations_between
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
-from azjax.training import Parts, TrainState, compiled, init, iteration, make_mesh
+from azjax.training import (
+    Parts,
+    TrainState,
+    check_parts,
+    compiled,
+    init,
+    iteration,
+    make_mesh,
+)
 from azjax.training.effort import count_evaluations
 from azjax.training.step import AXIS
 
@@ -180,6 +188,8 @@ def compare(
     if iterations is not None or not path.exists():
         each = count_evaluations(make_parts(next(iter(settings.values())), game))
         made["evaluations"] = (100 if iterations is None else iterations) * each
+    for config in settings.values():
+        check_parts(make_parts(config, game))
     known, made["evaluations"] = read(path, made) if path.exists() else ([], made["evaluations"])
     done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}
     found = []
@@ -216,9 +226,9 @@ def effects(curves: Sequence[Curves], target: float = 0.0) -> list[Effect]:
     """Compares every setting with the first one."""
     costs = np.array([one.cost(target) for one in curves])
     enough = (np.isfinite(costs).mean(axis=1) >= _ENOUGH).all()
-    limits = [one.evaluations[-1] for one in curves]
+    limit = max(one.evaluations[-1] for one in curves)  # The same for all, so that these tie.
     errors = np.array([one.errors[-1] for one in curves])
-    outcomes = np.minimum(costs, np.array(limits)[:, None]) if enough else errors
+    outcomes = np.where(np.isfinite(costs), costs, limit) if enough else errors
     rows = [compare_pairs(outcomes[0], row) for row in outcomes[1:]]
     corrected = holm([p for _, p in rows])
     measure = "evaluations" if enough else "error"

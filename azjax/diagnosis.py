@@ -64,11 +64,13 @@ def diagnose(
     config = read_settings(run_dir)
     parts = make_parts(config, game) if parts is None else parts
     mesh = training.make_mesh(jax.devices()[:1])
-    state, _ = checkpoint.restore(pathlib.Path(run_dir), parts, mesh)
+    state, damage = checkpoint.restore(pathlib.Path(run_dir), parts, mesh, sets_aside=False)
     if state is None:
         raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: train it first")
     records = metrics.read_records(pathlib.Path(run_dir, "metrics.jsonl"))
-    return examine(config, parts, state, records)
+    advice = "an older one was examined; resume the run to set this one aside"
+    found = [Finding("checkpoint", sentence, advice) for sentence in damage]
+    return found + examine(config, parts, state, records)
 
 
 def examine(
@@ -186,11 +188,11 @@ def _ages(case: _Case) -> list[Finding]:
 
 
 def _repeats(case: _Case) -> list[Finding]:
-    number = len(case.samples.value)
-    share = _count_different(case.samples.planes) / number
-    sentence = f"{share:.0%} of {number} samples are different"
+    number, different = len(case.samples.value), _count_different(case.samples.planes)
+    most = min(number, case.parts.game.most_positions or number)
+    sentence = f"{different / number:.0%} of {number} samples are different"
     advice = "games repeat: add selfplay.opening_share, noise or temperature, or more games"
-    return [Finding("repetition", sentence, advice if share < 0.05 else "")]
+    return [Finding("repetition", sentence, advice if different < 0.05 * most else "")]
 
 
 def _openings(case: _Case) -> list[Finding]:
@@ -198,7 +200,7 @@ def _openings(case: _Case) -> list[Finding]:
     keys = jax.random.split(case.key, 256)
     starts = selfplay.start_games(config, case.parts.game, keys, case.state.archive)
     count = _count_different(starts)
-    varies = search.algorithm == "puct" and config.temperature > 0 and config.temperature_plies
+    varies = getattr(search, "gumbel_scale", config.temperature and config.temperature_plies)
     sentence = f"{count} different starts among 256"
     advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
     return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
@@ -259,6 +261,8 @@ def _units(case: _Case) -> list[Finding]:
 
     grads = jax.tree.leaves(jax.jit(jax.grad(loss))(variables["params"]))
     layers = [leaf.reshape(-1, leaf.shape[-1]) for leaf in grads if leaf.ndim > 1]
+    # Outputs for actions that are never legal have no gradient.
+    layers = [leaf for leaf in layers if leaf.shape[-1] != case.parts.game.num_actions]
     dead = max(float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers)
     sentence = f"{dead:.0%} of the units of one layer have no gradient"
     advice = "units are dead: lower learner.learning_rate and start again"

@@ -33,6 +33,7 @@ from azjax.runs import checkpoint, directory, presets
 from azjax.runs.config import (
     IN_PYTHON,
     Config,
+    CustomNetworkConfig,
     Plan,
     count_devices,
     is_custom,
@@ -87,8 +88,9 @@ def train(
 
     def change(config: Config, base: Plan) -> tuple[Config, Plan]:
         is_given = isinstance(what, Game | Parts)
-        if resume and is_given != (bool(config.parts) or is_custom(config.game)):
-            known = config.game if is_given else "a custom game or custom parts"
+        has_network = isinstance(config.network, CustomNetworkConfig)
+        if resume and is_given != (bool(config.parts) or is_custom(config.game) or has_network):
+            known = config.game if is_given else "a custom game, network or parts"
             raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
         if isinstance(what, str):
             config = dataclasses.replace(config, game=what)
@@ -158,7 +160,7 @@ def open_run(
     directory.check_locks()
     _check_processes(config, plan, run_dir, resume)
     # Neither the state of a run to resume nor custom parts can take another number of shards.
-    config, parts, mesh = _fit(config, parts, fixed=resume or bool(config.parts))
+    config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
     goal = _choose_goal(plan, parts.game)
     path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
     with contextlib.ExitStack() as lock:
@@ -193,7 +195,7 @@ def _check_processes(config: Config, plan: Plan, run_dir: files.Path | None, res
         processes.check_same(same | vars(config) | vars(plan))
 
 
-def _fit(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
+def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
     """Chooses the devices and, unless `fixed`, the shards; checks the parts and their memory."""
     devices, shards = jax.devices(), parts.replay.shards
     if jax.process_count() == 1:  # A smaller mesh could leave out one of several processes.

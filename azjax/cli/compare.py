@@ -16,9 +16,8 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import choose_kinds, fill, scan
 from azjax.comparison import Curves, Effect
 from azjax.drawing import check_folder
-from azjax.games.base import Game
 from azjax.runs import presets
-from azjax.runs.config import Config, is_custom
+from azjax.runs.config import Config
 from azjax.viz.comparison import write_comparison
 
 
@@ -58,7 +57,7 @@ def run(options: Options) -> int:
     check_folder(options.out)
     processes.set_cpu_devices(processes.cores())
     game = custom.find_game(options.game)
-    settings = _combine(options, game)
+    settings = _combine(options)
     with console.progress() as bar:
         task = bar.add_task("compiling", total=None)
         curves = comparison.compare(
@@ -76,21 +75,22 @@ def run(options: Options) -> int:
     return 0
 
 
-def _combine(options: Options, game: Game) -> dict[str, Config]:
+def _combine(options: Options) -> dict[str, Config]:
     """Returns the combinations of all values, by what distinguishes them."""
-    given = game if is_custom(options.game) else None
+    given = custom.find_new(custom.Typed(game=options.game))
     varied = []
     for text in options.vary:
         name, equals, values = text.partition("=")
         if not (name and equals and values):
             raise ValueError(f"--vary {text} has no values: write SETTING=VALUE,VALUE")
+        if name in ("game", "seed"):
+            raise ValueError(f"--vary {text} is not a setting: use --game, or --seeds")
         varied.append([(name, value) for value in values.split(",")])
     settings = {}
     for chosen in itertools.product(*varied):
-        words = [word for name, value in chosen for word in (f"--{name}", value)]
+        words = [word for pair in chosen for word in _spell(*pair)]
         base, *_ = presets.choose(
-            options.game,
-            given,
+            *given,
             preset=options.preset,
             is_smoke=options.smoke,
             change=lambda config, words=words: choose_kinds(config, scan(words)),
@@ -98,6 +98,14 @@ def _combine(options: Options, game: Game) -> dict[str, Config]:
         name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
         settings[name] = fill(base, words, "azjax train")
     return settings
+
+
+def _spell(name: str, value: str) -> list[str]:
+    """Returns the words of a command line that set a value; a bool has none."""
+    if value not in ("true", "false"):
+        return [f"--{name}", value]
+    section, dot, field = name.rpartition(".")
+    return [f"--{section}{dot}{'' if value == 'true' else 'no-'}{field}"]
 
 
 def _show(options: Options, curves: list[Curves], effects: list[Effect]) -> None:

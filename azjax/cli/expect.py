@@ -6,14 +6,16 @@ import time
 from typing import Annotated
 
 import jax
+from jax.sharding import Mesh
 
 from azjax import _processes as processes
 from azjax import training
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
+from azjax.program import fit_devices
 from azjax.runs import presets, pretrained
-from azjax.runs.config import count_devices, is_custom, make_parts
+from azjax.runs.config import make_parts
 from azjax.training import Parts
 from azjax.training.effort import count_evaluations
 
@@ -39,14 +41,14 @@ def run(options: Options) -> int:
     """Prints the speed, and times from it; returns 0."""
     processes.set_cpu_devices(processes.cores())
     game = custom.find_game(options.game)
-    given = game if is_custom(options.game) else None
-    config, _, preset = presets.choose(options.game, given, preset=options.preset)
-    parts = make_parts(config, game)
+    given = custom.find_new(custom.Typed(game=options.game))
+    config, _, preset = presets.choose(*given, preset=options.preset)
+    _, parts, mesh = fit_devices(config, make_parts(config, game), fixed=False)
     with console.busy("measuring iterations…"):
-        seconds, devices = time_iteration(parts)
+        seconds = time_iteration(parts, mesh)
     moves = parts.selfplay.games * parts.selfplay.unroll_length
     print(
-        f"{game.name}, preset {preset}, on {devices} {jax.devices()[0].device_kind}: "
+        f"{game.name}, preset {preset}, on {mesh.size} {jax.devices()[0].device_kind}: "
         f"{seconds:.2g} s an iteration, {moves / seconds:,.0f} moves/s, "
         f"{count_evaluations(parts) / seconds:,.0f} evaluations/s"
     )
@@ -54,11 +56,8 @@ def run(options: Options) -> int:
     return 0
 
 
-def time_iteration(parts: Parts) -> tuple[float, int]:
-    """Returns the seconds of an iteration, a median, and the number of devices that share it."""
-    devices = jax.devices()
-    devices = devices[: count_devices(len(devices), parts.replay.shards)]
-    mesh = training.make_mesh(devices)
+def time_iteration(parts: Parts, mesh: Mesh) -> float:
+    """Returns the seconds of an iteration, a median."""
     state = training.make_state(parts, jax.random.key(0), mesh)
     step = training.compiled(training.make_iteration(parts, mesh), state)
     seconds = []
@@ -66,7 +65,7 @@ def time_iteration(parts: Parts) -> tuple[float, int]:
         started = time.monotonic()
         state, _ = jax.block_until_ready(step(state))
         seconds.append(time.monotonic() - started)
-    return statistics.median(seconds), len(devices)
+    return statistics.median(seconds)
 
 
 def describe(game: Game, rate: float) -> str:

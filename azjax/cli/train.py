@@ -136,8 +136,9 @@ def choose(
         return *read_resumed(typed.run_dir, change, spell), None
     if typed.network is not None and "network.kind" in given:
         raise ValueError("--network names a custom network: leave --network.kind out")
-    if typed.parts is not None and (settings := [name for name in given if "." in name]):
-        raise ValueError(f"--parts has its own settings: leave --{settings[0]} out")
+    chosen = [name for name in given if "." in name or name in ("preset", "smoke")]
+    if typed.parts is not None and chosen:
+        raise ValueError(f"--parts has its own settings: leave --{chosen[0]} out")
     config, plan, preset = presets.choose(
         *custom.find_new(typed),
         preset=given.get("preset"),

@@ -116,8 +116,7 @@ def _verify(options: Options, player: Player) -> int:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        scores, _ = in_batches(player.evaluate, (solution.decision_states,), BATCH)
-        actions = np.asarray(choose(scores, solution.legal[solution.decisions]))
+        actions = np.asarray(certificates.examine(player, solution)[0].actions)
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect

@@ -32,7 +32,8 @@ State = Any  # A pytree of arrays, one type per game.
 # A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
 # turns scores into moves.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
-_ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
+_ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory,
+_VALUES = 2**28  # and this many values of actions.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.
 ILLEGAL = -2  # Marks illegal actions among the outcomes of `Positions`.
 
@@ -157,7 +158,8 @@ class Game(NamedTuple):
     @property
     def enumerable(self) -> bool:
         """Whether all reachable positions fit in memory, as `solver.solve` requires."""
-        return self.most_positions is not None and self.most_positions <= _ENUMERABLE
+        most = self.most_positions
+        return most is not None and most <= min(_ENUMERABLE, _VALUES // self.num_actions)
 
     @property
     def is_small(self) -> bool:

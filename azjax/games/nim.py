@@ -18,6 +18,7 @@ from azjax.games.base import ILLEGAL, Display, Game, Positions, guard_step
 _DEFAULT = (3, 4, 5)
 _MOST = 127  # Stones; a heap is an int8.
 _SOLVABLE = 2**17  # Larger games have labels instead: each position has many actions.
+_LABELED = 2**27  # Bytes of these labels; still larger games have none.
 
 
 class State(NamedTuple):
@@ -45,6 +46,8 @@ def _make(sizes: tuple[int, ...]) -> Game:
     heap = np.repeat(np.arange(len(sizes)), sizes)
     taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
     digits, count = max(sizes).bit_length(), _count_positions(sizes)
+    is_solvable = count <= _SOLVABLE
+    has_labels = not is_solvable and math.prod(size + 1 for size in sizes) * sum(sizes) <= _LABELED
 
     def legal_actions(state: State) -> jax.Array:
         return jnp.asarray(taken) <= state.heaps[heap]
@@ -70,8 +73,8 @@ def _make(sizes: tuple[int, ...]) -> Game:
         is_over=lambda state: ~jnp.any(state.heaps),
         player=lambda state: state.player,
         observe=observe,
-        most_positions=count if count <= _SOLVABLE else None,
-        positions=None if count <= _SOLVABLE else functools.partial(label, sizes),
+        most_positions=count if is_solvable else None,
+        positions=functools.partial(label, sizes) if has_labels else None,
         display=Display(_render, name_actions=lambda state: _names(heap, taken)),
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 from azjax.games.base import Game, State, check_batch, name_actions
 from azjax.players.agent import Agent, Decision
 
+_KOMI = 7.5  # Of pgx's Go.
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 
 
@@ -83,6 +84,8 @@ class _Program:
             raise ValueError(f"gtp:{command} cannot be started ({error}): name a program") from None
         weakref.finalize(self, _end, self._process)
         self._ask(f"boardsize {game.board_shape[0]}")
+        if kind_of(game) == "go":
+            self._ask(f"komi {_KOMI}")
         start = game.init()
         both = start, game.step(start, jnp.int32(0))[0]  # In Hex, names depend on the player.
         self._names = [vertices(game, state) for state in both]

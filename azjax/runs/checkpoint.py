@@ -148,9 +148,9 @@ def _read_score(folder: pathlib.Path) -> float:
 
 
 def restore(
-    run_dir: Path, parts: Parts, mesh: Mesh | None = None
+    run_dir: Path, parts: Parts, mesh: Mesh | None = None, sets_aside: bool = True
 ) -> tuple[TrainState | None, list[str]]:
-    """Reads the newest sound checkpoint of a run, and moves newer ones to `damaged/`.
+    """Reads the newest sound checkpoint of a run; if `sets_aside`, moves newer ones to `damaged/`.
 
     Returns:
       The state, None without a checkpoint; and a sentence for each damaged checkpoint.
@@ -171,7 +171,8 @@ def restore(
         except (ValueError, OtherProcessError) as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
             continue
-        in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
+        if sets_aside:
+            in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
         learner = trees[_REST].learner._replace(average=trees[_PLAYER])
         return dataclasses.replace(trees[_REST], learner=learner), [*damage.values()]
     if damage:

@@ -145,7 +145,7 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
     if network is None:
         if isinstance(config.network, CustomNetworkConfig):
             source = config.network.source
-            raise ValueError(f"the network is custom, {source}: pass it as network=...")
+            raise ValueError(f"the network is custom, {source}: pass it as network=... or in parts")
         network = make_network(config.network, game, platform)
     selfplay = config.selfplay
     if platform == "cpu" and not selfplay.games_at_once:

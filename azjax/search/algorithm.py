@@ -33,10 +33,10 @@ Node `ROOT` is the root. The main fields, and one method:
 class Algorithm(Protocol):
     """A search algorithm: its settings, and its rule for selecting actions.
 
-    Any object with these members can be passed to `make_search`, to players (`players.agents`) and
-    to training (`training.Parts`). If it is hashable, as the frozen dataclass `PUCT` is, functions
-    that cache compiled programs also take it. `examples/search_rule.py` is a complete algorithm in
-    40 lines.
+    Any object with these members can be passed to `make_search` and to players (`players.agents`).
+    If it is hashable, as the frozen dataclass `PUCT` is, training (`training.Parts`) and other
+    functions that cache compiled programs also take it. `examples/search_rule.py` is a complete
+    algorithm in 40 lines.
 
     An attribute `leaves`, if there is one, is the number of positions that are evaluated together
     in each tree; see `PUCT.leaves`. In self-play, an algorithm draws two things itself: noise in

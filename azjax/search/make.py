@@ -71,6 +71,10 @@ def make_search(
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         size = check_batch(game, states)
+        if tree is not None and len(tree.node_visits) != size:
+            raise ValueError(
+                f"tree has {len(tree.node_visits)} trees for {size} positions: pass as many"
+            )
         if add_noise is not False:  # False leaves the noise out of the program.
             add_noise = _per_position("add_noise", add_noise, bool, size)
         keys_evaluate, keys_select = split_each(batch_keys(keys, size))

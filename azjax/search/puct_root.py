@@ -39,8 +39,8 @@ def explore_root(
 
     def at_root(tree, node):
         noisy, old = tree.extra_data
-        visits, total = tree.children_visits[node] - old, tree.node_visits[node] - jnp.sum(old)
-        q, prior, bonus = terms(tree, node, total, visits)
+        visits = tree.children_visits[node] - old
+        q, prior, bonus = terms(tree, node, 1 + jnp.sum(visits), visits)
         score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
         forced = (visits > 0) & (visits < count_forced(k, prior, visits))
         return jnp.argmax(jnp.where(noisy & forced, jnp.inf, score)).astype(jnp.int32)
@@ -73,9 +73,7 @@ def prune_forced(k: float, terms: Callable, tree: Tree, visits: jax.Array) -> ja
     Up to the forced number of visits is taken from each action but the most visited one, as long as
     its score stays below that one's. An action that is left with a single visit loses it as well.
     """
-    old = tree.children_visits[ROOT] - visits
-    total = tree.node_visits[ROOT] - jnp.sum(old)
-    q, prior, bonus = terms(tree, jnp.int32(ROOT), total, visits)
+    q, prior, bonus = terms(tree, jnp.int32(ROOT), 1 + jnp.sum(visits), visits)
     best = jnp.argmax(visits)
     counts = visits.astype(jnp.float32)
     lead = q[best] + bonus[best] - q

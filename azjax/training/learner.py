@@ -9,6 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
@@ -57,6 +58,13 @@ class LearnerConfig:
 
     def __post_init__(self):
         check("learner", self)
+        rates = self.learning_rate, self.final_learning_rate
+        traced = any(isinstance(rate, Tracer) for rate in rates)
+        if self.decay_steps and not traced and rates[0] < rates[1]:
+            raise ValueError(
+                f"learner.final_learning_rate is {rates[1]}, more than learner.learning_rate, "
+                f"{rates[0]}: use less, or decay_steps 0"
+            )
 
 
 class LearnerState(NamedTuple):

@@ -42,7 +42,7 @@ class SelfPlayConfig:
     """Fraction of games that start with random moves. AlphaZero: 0."""
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
     """Maximum number of random opening moves; the number is uniform from 0."""
-    archive: Count = 0
+    archive: Annotated[int, Range(0, 2**23)] = 0
     """Buckets of the position buffer, from which games may start; see `archive.Archive`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
@@ -52,9 +52,9 @@ class SelfPlayConfig:
     """Nodes of the search tree that each move keeps for the next one, except from one iteration to
     the next; see `search.reroot`. 0: every search starts from an empty tree."""
     full_share: Annotated[float, Range(0, 1, excludes="low")] = 1.0
-    """Share of the moves with a full search, the only ones in the replay buffer; all games make the
-    others with `fast_simulations` and without noise (playout cap randomization, Wu 2019).
-    KataGo: 0.25; AlphaZero: 1."""
+    """Share of the moves of an iteration with a full search, rounded to whole moves. Only these are
+    in the replay buffer; all games make the others with `fast_simulations` and without noise
+    (playout cap randomization, Wu 2019). KataGo: 0.25; AlphaZero: 1."""
     fast_simulations: Simulations = 8
     """Simulations of the other moves."""
     temperature: NonNegative = 1.0
@@ -64,6 +64,12 @@ class SelfPlayConfig:
 
     def __post_init__(self):
         check("selfplay", self)
+        if self.full_share < 1 and self.full_moves == self.unroll_length:
+            raise ValueError(
+                f"selfplay.full_share is {self.full_share}, which is all of the moves of an "
+                f"iteration, of selfplay.unroll_length {self.unroll_length}: use 1, a smaller "
+                "share, or more moves"
+            )
 
     @property
     def full_moves(self) -> int:
@@ -116,6 +122,11 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
             )
     check_network(parts.game, parts.network)
     check_algorithm(parts.search)
+    if type(parts.search).__hash__ is None:
+        raise ValueError(
+            f"the search, of type {type(parts.search).__name__}, is not hashable: make it a frozen "
+            "dataclass, so that compiled programs can be found again"
+        )
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
@@ -139,10 +150,17 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
             "selfplay.reuse continues trees, which the engine 'mctx' cannot: use 0, or another "
             "selfplay.engine"
         )
-    if parts.selfplay.full_share < 1 and not dataclasses.is_dataclass(parts.search):
-        raise ValueError(
-            f"selfplay.full_share is {parts.selfplay.full_share}, but the search is no dataclass, "
-            "whose num_simulations could be replaced: use 1, or a dataclass"
-        )
+    if parts.selfplay.full_share < 1:
+        if "num_simulations" not in getattr(parts.search, "__dataclass_fields__", ()):
+            raise ValueError(
+                f"selfplay.full_share is {parts.selfplay.full_share}, but the search is no "
+                "dataclass with a field num_simulations: use 1, or such a dataclass"
+            )
+        fast, full = parts.selfplay.fast_simulations, parts.search.num_simulations
+        if fast >= full:
+            raise ValueError(
+                f"selfplay.fast_simulations is {fast}, not less than search.num_simulations, "
+                f"{full}: use less, or selfplay.full_share 1"
+            )
     if parts.selfplay.archive:
         jax.eval_shape(hashing.contents, state_shapes(parts.game))

@@ -96,6 +96,13 @@ def test_a_program_is_told_positions_and_plays(tmp_path):
     assert lines[6:10] == ["clear_board", "play b a2", "play w b3", "genmove b"]
 
 
+@pytest.mark.compiles(4)
+def test_a_program_for_go_is_told_the_komi(tmp_path):
+    heard = tmp_path / "heard"
+    gtp_agent(games.make("pgx:go_5x5"), shlex.join([sys.executable, "-c", SERVER, str(heard)]))
+    assert heard.read_text() == "boardsize 5\nkomi 7.5\n"
+
+
 def test_programs_that_cannot_play_are_refused():
     silent = shlex.join([sys.executable, "-c", "pass"])
     assert_refused(

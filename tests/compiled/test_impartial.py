@@ -47,6 +47,14 @@ def test_nim_has_the_values_of_its_theory():
     np.testing.assert_array_equal(labels.outcomes, values)
 
 
+def test_games_whose_values_would_fill_the_memory_are_neither_solved_nor_labeled():
+    many = games.make("nim:3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3")
+    assert many.positions is None and not many.enumerable
+    assert games.make("nim:1x3x5x7x9x11x13").positions is not None
+    large, small = games.make("chomp:10x10"), games.make("chomp:8x8")
+    assert large.most_positions < 20_000_000 and not large.enumerable and small.enumerable
+
+
 @pytest.mark.compiles(1)
 @pytest.mark.parametrize("name", ["chomp:3x3", "chomp:2x5"])
 def test_chomp_has_the_values_of_its_theory(name):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from azjax.games.base import init_batch, play, random_action
 from azjax.runs.player import Player
 from azjax.search import PUCT, ROOT, Gumbel, make, make_search, reroot, uniform_evaluator
 from azjax.search.puct import puct_terms
-from azjax.search.puct_root import prune_forced
+from azjax.search.puct_root import explore_root, prune_forced
 from azjax.training import effort, selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
@@ -108,6 +109,26 @@ def test_nothing_of_other_moves_stays_and_small_room_keeps_the_oldest_nodes():
     assert int(small.children_index.max()) < 4
     dropped = (small.children_index < 0) & (kept.children_index[:, :4] >= 0)
     assert dropped.any() and not small.children_visits[dropped].any()
+
+
+def test_dropped_visits_do_not_explore():
+    """Nodes that found no room left visits in their root, which exploration must not count."""
+    _, _, small = continued(room=4)
+    plain = types.SimpleNamespace(_replace=lambda **parts: parts)
+    given = {"legal": roots_legal(), "temperature": jnp.zeros(BATCH), "tree": small}
+    given["add_noise"] = jnp.ones(BATCH, bool)
+    totals = []
+
+    def terms(tree, node, total, visits):
+        totals.append(int(total))
+        return (jnp.float32(visits),) * 3
+
+    parts = explore_root(plain, types.SimpleNamespace(**given), None, 0.0, terms)
+    trees = small.replace(extra_data=parts["extra"])
+    for row in range(BATCH):
+        parts["at_root"](jax.tree.map(lambda leaf, row=row: leaf[row], trees), ROOT)
+    children = jnp.sum(small.children_visits[:, ROOT], axis=1)
+    assert totals == [1] * BATCH and (small.node_visits[:, ROOT] > 1 + children).any()
 
 
 def test_trees_are_empty_after_the_end_of_a_game_and_after_unvisited_moves():

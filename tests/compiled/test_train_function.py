@@ -141,13 +141,16 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     changed = dataclasses.replace(TINY, learner=dataclasses.replace(TINY.learner, l2=0.5))
     rows = [
         (lambda: az.load("run"), "the parts are custom, mine.py:make", "pass them as parts="),
-        (lambda: az.train("tic_tac_toe", "run", resume=True), "custom parts: give the same to"),
+        (lambda: az.train("tic_tac_toe", "run", resume=True), "network or parts: give the same to"),
         (lambda: az.train(parts, "other", resume=True), "is a run of tic_tac_toe: give the same"),
         (lambda: az.train("hex:3", "other", resume=True), "game was 'tic_tac_toe', not 'hex:3': "),
         (lambda: az.train(None, "other", resume=True, preset="mlp"), "has them all: leave preset"),
         (lambda: az.train(None, "other", resume=True, seed=3), "settings, and seed was 0, not 3"),
         (lambda: az.train(changed, "other", resume=True), "settings, and learner.l2 was 0.0, not "),
-        (lambda: az.train(None, "run", resume=True), "is a run of a custom game or custom parts: "),
+        (
+            lambda: az.train(None, "run", resume=True),
+            "is a run of a custom game, network or parts: ",
+        ),
     ]
     assert_refused(*rows)
 

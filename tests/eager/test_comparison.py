@@ -57,6 +57,11 @@ def test_costs_are_compared_if_half_of_the_seeds_reach_the_target():
     fast = curves("fast", [[0.0] * 4] * 3)
     [effect] = effects([slow, fast])
     assert effect.measure == "evaluations" and effect.ratio.estimate == pytest.approx(0.5, abs=0.1)
+    other = curves("other", errors, (101, 201, 301))
+    some = curves("some", [[0.5] * 4, [0.5] * 4, [0.0, 0.0, 0.5, 0.5]])
+    many = dataclasses.replace(some, evaluations=[100, 200, 301])
+    assert effects([some, many])[0].ratio.low > 0.999  # Two of four pairs tie.
+    assert effects([slow, other])[0].ratio.estimate == pytest.approx(1.0, abs=0.01)
     never = curves("never", [[0.5] * 4] * 3)
     assert [e.measure for e in effects([slow, never])] == ["error"]
 
@@ -98,7 +103,7 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
 
 def test_values_are_combined_and_bad_ones_refused(capfd):
     options = compare.Options(vary=("search.num_simulations=2,4", "targets.td_lambda=1,0.5"))
-    settings = compare._combine(options, GAME)
+    settings = compare._combine(options)
     assert [*settings] == [
         f"search.num_simulations={number} targets.td_lambda={weight}"
         for number in (2, 4)
@@ -106,10 +111,15 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
     ]
     last = [*settings.values()][-1]
     assert last.search.num_simulations == 4 and last.targets.td_lambda == 0.5
-    [kind] = compare._combine(compare.Options(vary=("search.algorithm=puct",)), GAME).values()
+    [kind] = compare._combine(compare.Options(vary=("search.algorithm=puct",))).values()
     assert kind.search.algorithm == "puct"
+    flags = compare.Options(vary=("selfplay.carry_over=true,false",))
+    kept = [config.selfplay.carry_over for config in compare._combine(flags).values()]
+    assert kept == [True, False]
     rows = [
         ("--vary search.algorithm", "--vary search.algorithm has no values: write SETTING=VALUE"),
+        ("--vary game=hex:3,hex:4", "--vary game=hex:3,hex:4 is not a setting: use --game, or"),
+        ("--vary selfplay.games=8,100", "selfplay.games is 100, not a multiple of replay.shards"),
         ("--vary search.simulations=2", "did you mean --search.num-simulations?"),
         ("--out results.txt", "--out is results.txt: name a file that ends in .json"),
     ]

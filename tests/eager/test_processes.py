@@ -104,21 +104,22 @@ def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
     config = presets.get("mlp")
     parts = make_parts(config)
     use_devices(3, monkeypatch)
-    fitted, _, mesh = program._fit(config, parts, fixed=True)
+    fitted, _, mesh = program.fit_devices(config, parts, fixed=True)
     assert mesh.size == 2 and fitted == config
     assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number")
     config = dataclasses.replace(config, selfplay=SelfPlayConfig(games=48, unroll_length=4))
     config = dataclasses.replace(config, learner=LearnerConfig(batch_size=32))
-    assert program._fit(config, make_parts(config), fixed=False)[2].size == 2  # 3 divides 48 only.
+    _, _, mesh = program.fit_devices(config, make_parts(config), fixed=False)
+    assert mesh.size == 2  # 3 divides 48 only.
     capfd.readouterr()
     config = dataclasses.replace(config, learner=LearnerConfig(batch_size=96))
-    fitted, parts, mesh = program._fit(config, make_parts(config), fixed=False)
+    fitted, parts, mesh = program.fit_devices(config, make_parts(config), fixed=False)
     assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
     assert capfd.readouterr().err == "3 devices: replay.shards 3 instead of 2\n"
     # Several processes use all devices, also for a resumed run, whose settings they must divide.
     monkeypatch.setattr(jax, "process_count", lambda: 3)
     with pytest.raises(ValueError, match="replay.shards is 2"):
-        program._fit(config, make_parts(config), fixed=True)
+        program.fit_devices(config, make_parts(config), fixed=True)
 
 
 # Opening a run.

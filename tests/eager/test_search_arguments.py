@@ -28,6 +28,14 @@ from azjax.search.make import Engine
 from refusals import assert_refused
 
 
+def test_a_tree_is_continued_for_each_position(tic_tac_toe):
+    one, two = (init_batch(tic_tac_toe, size) for size in (1, 2))
+    search = make_search(PUCT(num_simulations=2), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    tree = jax.eval_shape(search, None, jax.random.key(0), one).tree
+    call = functools.partial(jax.eval_shape, search, None, jax.random.key(0), two, tree=tree)
+    assert_refused((call, "tree has 1 trees for 2 positions"))
+
+
 def test_the_engine_is_the_one_chosen(monkeypatch, tic_tac_toe):
     """The results are equal, so only the calls of the two loops tell them apart."""
     calls, states, key = [], init_batch(tic_tac_toe, 2), jax.random.key(0)

@@ -76,6 +76,13 @@ def test_other_types_are_refused():
         (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
         (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
         (SelfPlayConfig, {"full_share": 0.0}, "full_share is 0.0: use more than 0, up to 1"),
+        (SelfPlayConfig, {"full_share": 0.95}, "is 0.95, which is all of the moves", "length 8: "),
+        (
+            LearnerConfig,
+            {"learning_rate": 1e-4},
+            "final_learning_rate is 0.0002, more than",
+            "0.0001",
+        ),
         (LearnerConfig, {"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
         (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
         (Config, {"search": "puct"}, "search is 'puct', ", "not of type Gumbel or PUCT or UCT"),

@@ -150,6 +150,19 @@ class WithoutProperty(Incomplete):
         raise NotImplementedError
 
 
+@dataclasses.dataclass
+class Unhashable:
+    algorithm: str = "mine"
+    num_simulations: int = 4
+    is_deterministic: bool = True
+
+    def select(self, roots):
+        raise NotImplementedError
+
+
+FAST = dataclasses.replace(PARTS.selfplay, full_share=0.5, fast_simulations=4)
+
+
 def too_wide(params, key, states):
     return jnp.zeros((2, 7)), jnp.zeros(2)
 
@@ -173,6 +186,11 @@ def test_parts_that_do_not_fit_together():
         ({"learner": None}, "parts.learner is of type NoneType: use a Learner"),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
         ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
+        ({"search": Unhashable()}, "the search, of type Unhashable, is not hashable: make it a"),
+        (
+            {"selfplay": FAST},
+            "selfplay.fast_simulations is 4, not less than search.num_simulations",
+        ),
     ]
     make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
     rows = [

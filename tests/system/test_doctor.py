@@ -64,12 +64,13 @@ def dead_units(parts):
 
 SETTINGS = dataclasses.replace(
     change("selfplay", unroll_length=1, carry_over=False, opening_share=0.0),
+    search=Gumbel(num_simulations=8, gumbel_scale=0.0),
     learner=LearnerConfig(batch_size=512, steps=2000, decay_steps=32, final_learning_rate=0.0),
 )
 ONE_GAME = dataclasses.replace(
     change("selfplay", games=1, unroll_length=64, opening_share=0.0),
     search=Gumbel(num_simulations=2, gumbel_scale=0.0),
-    learner=LearnerConfig(batch_size=128, steps=1, learning_rate=1e-9),
+    learner=LearnerConfig(batch_size=128, steps=1, learning_rate=1e-9, decay_steps=0),
 )
 FAULTS = {  # What is found: settings, a change of the parts, and iterations.
     "signs of values": (HEALTHY, wrong_sign, 6),
@@ -100,7 +101,13 @@ def test_a_planted_fault_is_found(name):
 
 
 def test_a_healthy_run_raises_no_alarm(tmp_path, capfd):
-    azjax.train(HEALTHY, tmp_path / "run", max_iterations=12, until="never", report=False)
+    plan = {"max_iterations": 12, "checkpoint_every": 11, "keep_checkpoints": 2}
+    azjax.train(HEALTHY, tmp_path / "run", until="never", report=False, **plan)
     assert doctor.main(["--run-dir", str(tmp_path / "run")]) == 0
     lines = capfd.readouterr().out.splitlines()[-12:]
     assert all(line.startswith("ok  ") for line in lines)
+    (tmp_path / "run/checkpoints/12/state/arrays.npz").write_bytes(b"")
+    damage, *rest = diagnosis.diagnose(tmp_path / "run")
+    assert damage.name == "checkpoint" and "12" in damage.sentence and damage.advice
+    assert not any(finding.advice for finding in rest)
+    assert not (tmp_path / "run/damaged").exists()
