@@ -58,9 +58,9 @@ def test_costs_are_compared_if_half_of_the_seeds_reach_the_target():
     [effect] = effects([slow, fast])
     assert effect.measure == "evaluations" and effect.ratio.estimate == pytest.approx(0.5, abs=0.1)
     other = curves("other", errors, (101, 201, 301))
-    some = curves("some", [[0.5] * 4, [0.5] * 4, [0.0, 0.0, 0.5, 0.5]])
-    many = dataclasses.replace(some, evaluations=[100, 200, 301])
-    assert effects([some, many])[0].ratio.low > 0.999  # Two of four pairs tie.
+    some = curves("some", [[0.5] * 4, [0.0, 0.0, 0.5, 0.5], [0.0, 0.0, 0.5, 0.5]])
+    more = dataclasses.replace(some, evaluations=[100, 200, 400])
+    assert effects([some, more])[0][1:] == ((1, 1, 1), 1)  # Seeds that miss the target tie.
     assert effects([slow, other])[0].ratio.estimate == pytest.approx(1.0, abs=0.01)
     never = curves("never", [[0.5] * 4] * 3)
     assert [e.measure for e in effects([slow, never])] == ["error"]
