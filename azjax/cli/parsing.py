@@ -126,9 +126,9 @@ def _with_dashes(words: Iterable[str]) -> list[str]:
 
 
 def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = "") -> Any:
-    """Replaces sections by the defaults of the kinds that options such as `--network.kind` name.
+    """Replaces sections by those of the kinds that options such as `--network.kind` name.
 
-    Sections that already have the kind stay as they are. `given` is from `scan`.
+    They keep the settings that both kinds have. `given` is from `scan`.
     """
     changes = {}
     for name, _, _, old, inner, kinds in _read_fields(default, prefix):
@@ -136,7 +136,8 @@ def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = ""
         if kinds:
             option = spell(inner + kinds.tag)
             chosen = kinds.choose(option, given.get(option[2:]) or getattr(old, kinds.tag))
-            value = old if chosen is type(old) else chosen()
+            shared = {field.name for field in dataclasses.fields(chosen)} - {kinds.tag}
+            value = chosen(**{name: getattr(old, name) for name in shared if hasattr(old, name)})
         if dataclasses.is_dataclass(old):
             value = choose_kinds(value, given, inner)
         if value is not old:

@@ -12,6 +12,7 @@ from azjax import comparison, games
 from azjax.cli import compare, expect
 from azjax.comparison import Curves, compare_pairs, effects, holm
 from azjax.runs.config import Config, make_parts
+from azjax.search import PUCT
 from azjax.training.effort import count_evaluations
 from azjax.training.parts import SelfPlayConfig
 from refusals import assert_refused, check_program
@@ -112,7 +113,7 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
     last = [*settings.values()][-1]
     assert last.search.num_simulations == 4 and last.targets.td_lambda == 0.5
     [kind] = compare._combine(compare.Options(vary=("search.algorithm=puct",))).values()
-    assert kind.search.algorithm == "puct"
+    assert kind.search == PUCT(num_simulations=16)  # As in the preset.
     flags = compare.Options(vary=("selfplay.carry_over=true,false",))
     kept = [config.selfplay.carry_over for config in compare._combine(flags).values()]
     assert kept == [True, False]
