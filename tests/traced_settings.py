@@ -51,7 +51,7 @@ OTHERS = {
     TargetConfig(): {"outcome_weight": 0.7, "td_lambda": 0.7, "root_value": "greedy"},
     REPLAY: {"capacity": 64, "shards": 1},
     LEARNER: {"batch_size": 8, "steps": 3, "optimizer": "sgd", "learning_rate": 0.1}
-    | {"warmup_steps": 7, "decay_steps": 70, "final_learning_rate": 0.007, "l2": 0.7}
+    | {"warmup_steps": 7, "decay_steps": 70, "final_learning_rate": 0.0007, "l2": 0.7}
     | {"weight_decay": 0.7, "clip_norm": 0.7, "value_weight": 0.7, "policy_surprise": 0.7}
     | {"ema_decay": 0.7},
 }
@@ -95,7 +95,7 @@ def explore(name, parts, key):
 def program(settings, again=0):
     """Returns the program of a section as text, without any cache."""
     del again
-    sections = {"network": MLP, "search": PUCT(num_simulations=2), "selfplay": SELFPLAY}
+    sections = {"network": MLP, "search": PUCT(num_simulations=3), "selfplay": SELFPLAY}
     sections |= {"replay": REPLAY, "learner": LEARNER, section_of(settings): settings}
     game = games.make(Config.game)
     parts = configs._make_parts.__wrapped__(Config(**sections), game, None, "cpu")
