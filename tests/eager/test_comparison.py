@@ -90,6 +90,11 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
     again = comparison.compare({"c": small}, GAME, path, seeds=2)
     assert [c.name for c in again] == ["c"] and len(trained) == 2
     assert len(json.loads(path.read_text())["settings"]) == 2
+    odd = dataclasses.replace(small, selfplay=SelfPlayConfig(games=9, unroll_length=4))
+    both, new = {"a": small, "odd": odd}, tmp_path / "new.json"
+    refused = "selfplay.games is 9, not a multiple of replay.shards"
+    assert_refused((lambda: comparison.compare(both, GAME, new, seeds=2, iterations=3), refused))
+    assert len(trained) == 2 and not new.exists()
     bad = tmp_path / "bad.json"
     bad.write_text("[]")
     assert_refused(
@@ -120,7 +125,6 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
     rows = [
         ("--vary search.algorithm", "--vary search.algorithm has no values: write SETTING=VALUE"),
         ("--vary game=hex:3,hex:4", "--vary game=hex:3,hex:4 is not a setting: use --game, or"),
-        ("--vary selfplay.games=8,100", "selfplay.games is 100, not a multiple of replay.shards"),
         ("--vary search.simulations=2", "did you mean --search.num-simulations?"),
         ("--out results.txt", "--out is results.txt: name a file that ends in .json"),
     ]
