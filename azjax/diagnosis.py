@@ -263,7 +263,7 @@ def _units(case: _Case) -> list[Finding]:
     layers = [leaf.reshape(-1, leaf.shape[-1]) for leaf in grads if leaf.ndim > 1]
     # Outputs for actions that are never legal have no gradient.
     layers = [leaf for leaf in layers if leaf.shape[-1] != case.parts.game.num_actions]
-    dead = max(float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers)
+    dead = max((float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers), default=0.0)
     sentence = f"{dead:.0%} of the units of one layer have no gradient"
     advice = "units are dead: lower learner.learning_rate and start again"
     return [Finding("dead units", sentence, advice if dead > 0.5 else "")]

@@ -153,7 +153,7 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
     if parts.selfplay.full_share < 1:
         if "num_simulations" not in getattr(parts.search, "__dataclass_fields__", ()):
             raise ValueError(
-                f"selfplay.full_share is {parts.selfplay.full_share}, but the search is no "
+                f"selfplay.full_share is {parts.selfplay.full_share}, but the search is not a "
                 "dataclass with a field num_simulations: use 1, or such a dataclass"
             )
         fast, full = parts.selfplay.fast_simulations, parts.search.num_simulations
