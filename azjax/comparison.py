@@ -22,7 +22,8 @@ from jax.sharding import PartitionSpec
 from scipy import stats
 
 from azjax import _files as files
-from azjax._settings import from_dict
+from azjax._settings import Positive, checked, from_dict
+from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players.statistics import Interval
@@ -183,7 +184,11 @@ def compare(
         100, or as many evaluations as the settings in the file.
       tell: called with sentences on the progress.
     """
-    path = pathlib.Path(path)
+    path, seeds = pathlib.Path(path), checked("seeds", seeds, Positive)
+    checked("iterations", iterations, Positive | None)
+    if not settings:
+        raise ValueError("there are no settings to compare: give one or more")
+    check_folder(path)
     made = {"game": game.name, "seeds": seeds}
     if iterations is not None or not path.exists():
         each = count_evaluations(make_parts(next(iter(settings.values())), game))

@@ -90,9 +90,13 @@ def examine(
     drawn = jax.jit(jax.vmap(parts.replay.sample, (None, 0)))(state.replay, keys)
     samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3)[:_SAMPLES], drawn)
     params = parts.network.fold(state.learner.average)
-    case = _Case(config, parts, state, records, params, moves, samples, keys[0, 0])
+    case = _Case(config, parts, state, records, params, moves, samples, state.key)
     passed = Finding("contract of the game", "random games satisfy the conventions")
-    return [passed, *(finding for check in _CHECKS for finding in check(case))]
+    found = [passed]
+    for number, check in enumerate(_CHECKS):
+        key = jax.random.fold_in(state.key, 2**31 - 3 - number)
+        found += check(case._replace(key=key))
+    return found
 
 
 def _strength(case: _Case) -> list[Finding]:
@@ -100,13 +104,15 @@ def _strength(case: _Case) -> list[Finding]:
     game, evaluate = case.parts.game, case.parts.evaluate
     network = network_agent(game, evaluate, case.params)
     search = search_agent(game, case.parts.search, evaluate, case.params)
-    openings = jax.vmap(functools.partial(_random_position, game, 2))(jax.random.split(case.key, 8))
+    key_openings, key_random, key_network = jax.random.split(case.key, 3)
+    keys = jax.random.split(key_openings, 8)
+    openings = jax.vmap(functools.partial(_random_position, game, 2))(keys)
     found = []
-    for first, second, name in (
-        (network, random_agent(game), "network against random play"),
-        (search, network, "search against the network"),
+    for first, second, key, name in (
+        (network, random_agent(game), key_random, "network against random play"),
+        (search, network, key_network, "search against the network"),
     ):
-        match = arena.play_match(game, first, second, _GAMES, case.key, openings)
+        match = arena.play_match(game, first, second, _GAMES, key, openings)
         counts = np.add(match.moving_first[:3], match.moving_second[:3])
         score = statistics.mean_score(*counts.tolist())
         sentence = f"scores {score.estimate:.2f} [{score.low:.2f}, {score.high:.2f}]"
@@ -119,14 +125,15 @@ def _strength(case: _Case) -> list[Finding]:
 def _signs(case: _Case) -> list[Finding]:
     """Compares the signs of values with those of positions that two plies decide."""
     game = case.parts.game
-    keys = jax.random.split(case.key, 2 * _SAMPLES)
+    key_states, key = jax.random.split(case.key)
+    keys = jax.random.split(key_states, 2 * _SAMPLES)
     states = jax.jit(jax.vmap(functools.partial(_random_position, game, game.max_plies)))(keys)
     truth = np.asarray(jax.jit(jax.vmap(functools.partial(decided, game)))(states))
     rows = np.flatnonzero(truth)[:_SAMPLES]
     if len(rows) < _FEWEST:
         return [Finding("signs of values", f"only {len(rows)} positions are decided in two plies")]
     states = jax.tree.map(lambda leaf: leaf[rows], states)
-    _, values, *_ = jax.jit(case.parts.evaluate)(case.params, case.key, states)
+    _, values, *_ = jax.jit(case.parts.evaluate)(case.params, key, states)
     share = float(np.mean(np.sign(values) == truth[rows]))
     sentence = f"right in {share:.0%} of {len(rows)} positions that two plies decide"
     advice = "check the sign of `reward` and `player` in the game, and of a custom value target"
@@ -181,8 +188,8 @@ def _ages(case: _Case) -> list[Finding]:
     new = parts.selfplay.games * parts.selfplay.full_moves
     age = parts.replay.capacity / new
     uses = parts.replay.batch_size * parts.learner.steps / new
-    sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in each"
-    old, often = age > 200, uses * min(age, case.state.iteration) > 2000
+    sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in all"
+    old, often = age > 200, uses > 200
     advice = "lower replay.capacity" if old else "lower learner.steps, or play more games"
     return [Finding("age of samples", sentence, advice if old or often else "")]
 
@@ -227,11 +234,10 @@ def _rate(case: _Case) -> list[Finding]:
         return []
     config, step = case.config.learner, int(case.state.learner.step)
     rate = float(jnp.asarray(learning_rate(config)(step)))
-    sentence = f"{rate:.2g} at step {step:,}, after a peak of {config.learning_rate:.2g}"
+    over = step > config.warmup_steps and rate < config.learning_rate / 1000
+    sentence = f"{rate:.2g} at step {step:,}; its peak is {config.learning_rate:.2g}"
     advice = "the schedule has ended: raise learner.decay_steps or learner.final_learning_rate"
-    return [
-        Finding("learning rate", sentence, advice if rate < config.learning_rate / 1000 else "")
-    ]
+    return [Finding("learning rate", sentence, advice if over else "")]
 
 
 def _gradients(case: _Case) -> list[Finding]:

@@ -337,7 +337,7 @@ class Run:
         first = self.loop.iteration
         self.loop.run()
         has_page = self.loop.iteration == first and (self.run_dir / "report.html").exists()
-        if self.plan.report and not has_page:
+        if self.plan.report and processes.any_of(not has_page):
             processes.in_first(lambda: self._write_report(announce))
 
     def _list_callbacks(self, custom: Sequence[Callback], display: bool) -> list[Callback]:

@@ -15,7 +15,6 @@ from azjax._settings import Fraction, Positive, Range
 from azjax.cli import console, custom
 from azjax.cli.parsing import choose_kinds, fill, scan
 from azjax.comparison import Curves, Effect
-from azjax.drawing import check_folder
 from azjax.runs import presets
 from azjax.runs.config import Config
 from azjax.viz.comparison import write_comparison
@@ -54,7 +53,6 @@ class Options:
 
 def run(options: Options) -> int:
     """Compares the settings; returns 0."""
-    check_folder(options.out)
     processes.set_cpu_devices(processes.cores())
     game = custom.find_game(options.game)
     settings = _combine(options)

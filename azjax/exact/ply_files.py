@@ -16,7 +16,6 @@ import collections
 import concurrent.futures
 import contextlib
 import json
-import os
 import pathlib
 import shutil
 import zipfile
@@ -27,11 +26,12 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from azjax._files import remove, replacing, write_json
+from azjax._processes import cores
 from azjax.exact.moves import Line, merge, players_and_legal, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game
 
-_WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
+_WORKERS = min(cores(), 8)  # Threads; each holds one part in memory.
 _SETTINGS, _BOUNDS = "settings.json", "bounds.npy"
 PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
 

@@ -2,10 +2,10 @@
 
 The last move of the player in a lost game is refuted: the opponent's reply wins. If every move in a
 position is refuted, the position is lost, and the player's move before it is refuted as well. All
-this follows from the rules. A search longer than the player's then selects a position in the game
-and another move in it. These moves go into an override table. The games that follow from them are
-explored and repaired in turn, and finally all games are explored again. Only that exploration
-proves the result; the search may be wrong.
+this follows from the rules. A search, usually longer than the player's, then selects a position in
+the game and another move in it. These moves go into an override table. The games that follow from
+them are explored and repaired in turn, and finally all games are explored again. Only that
+exploration proves the result; the search may be wrong.
 """
 
 import dataclasses

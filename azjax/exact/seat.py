@@ -113,6 +113,7 @@ def prove_seat(
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
         raise ValueError("run_dir is None, and the player has none: name a folder")
+    make_agent(player, simulations or (_SHORTEST if rounds else 0))  # Raises before any game.
     path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
     check_links(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +213,7 @@ class _Games(NamedTuple):
                 break
             act = make_act(game, agent, table)
             settings = {"symmetric": proof.symmetric, "starts": starts}
-            with tempfile.TemporaryDirectory() as temporary:
+            with tempfile.TemporaryDirectory(dir=self.path.parent) as temporary:
                 folder = pathlib.Path(temporary, "lines")
                 self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
                 lost = list(exhaustive.lost_games(folder))
@@ -230,7 +231,7 @@ def make_agent(player: Player, simulations: int) -> Agent:
     if not search.is_deterministic:
         raise ValueError(
             f"{search.algorithm} is a random search, so nothing can be proved about it: use "
-            "0 simulations, for the network alone"
+            "0 simulations, for the network alone, and no repair"
         )
     memory.check_trees(search, player.game, _batch_size(simulations + 1))
     return player.override(search_agent(player.game, search, parts.evaluate, player.params))

@@ -46,14 +46,18 @@ def has_variants(name: str) -> bool:
     return name == "pgx" or (name in _GAMES and _GAMES[name][2] > 0)
 
 
-@functools.cache
 def make(name: str) -> Game:
     """Returns a game by its name; repeated calls return the same object.
 
     Raises:
       ValueError: if no game has that name or size, or pgx is needed and not installed.
     """
-    base, colon, size = checked("name", name, str).partition(":")
+    return _make(checked("name", name, str))
+
+
+@functools.cache
+def _make(name: str) -> Game:
+    base, colon, size = name.partition(":")
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in _GAMES or (colon and not has_variants(base)):

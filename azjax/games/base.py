@@ -114,7 +114,7 @@ class Game(NamedTuple):
     Attributes:
       name: the name in configurations and reports.
       num_actions: `A`.
-      max_plies: the length of the longest game.
+      max_plies: an upper bound on the length of a game.
       encodings: the names that `observe` accepts; at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is for the mover.

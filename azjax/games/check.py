@@ -114,9 +114,10 @@ def _positions(game: Game) -> Rules:
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
-    has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
+    has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) < set(classes)
     is_complete = has_classes and outcomes.shape == (len(class_of), game.num_actions)
-    yield "its positions have outcomes [S, A], and class_of and apart refer to classes", is_complete
+    rule = "its positions have outcomes [S, A], class_of and apart name classes, some are not apart"
+    yield rule, is_complete
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)

@@ -18,10 +18,11 @@ def contents(states: State, axes: int = 0) -> jax.Array:
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(states)]
     leaves = [leaf.view(jnp.uint32) if leaf.dtype == jnp.float32 else leaf for leaf in leaves]
     for leaf in leaves:
-        if leaf.dtype != bool and not jnp.issubdtype(leaf.dtype, jnp.integer):
+        is_number = jnp.issubdtype(leaf.dtype, jnp.integer) and leaf.dtype.itemsize <= 4
+        if leaf.dtype != bool and not is_number:
             raise ValueError(
-                f"a state with a leaf of {leaf.dtype} cannot be looked up: use integers, bool or "
-                "float32"
+                f"a state with a leaf of {leaf.dtype} cannot be looked up: use bool, float32 or "
+                "integers of at most 32 bits"
             )
     rows = [leaf.reshape(*leaf.shape[:axes], -1).astype(jnp.uint32) for leaf in leaves]
     return jnp.concatenate(rows, axis=-1)

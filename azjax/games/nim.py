@@ -79,6 +79,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
     )
 
 
+@functools.lru_cache(maxsize=1)
 def label(sizes: tuple[int, ...]) -> Positions:
     """Returns all positions with two moves or more, with the outcomes of the theory."""
     heaps = np.indices([size + 1 for size in sizes], np.int8).reshape(len(sizes), -1).T

@@ -199,7 +199,7 @@ def minimax_agent(
         raise ValueError(f"the search depth is {depth}: use 1 or more")
     name = "alpha-beta" if prune else "minimax"
     max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
-    evaluate = evaluate or uniform_evaluator(game)
+    evaluate = checked(game, evaluate or uniform_evaluator(game))
 
     def act(params, key, states):
         keys = jax.random.split(key, check_batch(game, states))
@@ -247,7 +247,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
         one = jax.tree.map(lambda leaf: leaf[None], step.state)
-        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
+        _, values, *_ = evaluate(params, jax.random.fold_in(key, nodes), one)
         leaf_value = jnp.where(over, 0.0, values[0])
         # A leaf's value is backed up to this node, and a completed node's value to its parent.
         value = jnp.where(

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._settings import Positive, checked
 from azjax.games.base import Game, State, check_batch, init_batch, play, random_action, where
 from azjax.games.rows import distinct, pack
 from azjax.players import Agent, as_agent
@@ -104,6 +105,7 @@ def play_match(
       progress: called with the number of games finished since the last call.
     """
     first, second = as_agent(first), as_agent(second)
+    checked("num_games", num_games, Positive)
     count = 1 if openings is None else check_batch(game, openings)
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic

@@ -28,7 +28,7 @@ class Overrides(NamedTuple):
     # `uint8 [K, ceil(H * W * C / 8)]`, the bits of the boolean planes in canonical orientation,
     # packed as `np.packbits` does.
     planes: np.ndarray
-    actions: np.ndarray  # `uint8 [K]`, the move in that orientation.
+    actions: np.ndarray  # `uint8 [K]` or wider, the move in that orientation.
 
 
 def oriented_overrides(game: Game, encoding: str, states: State, actions: np.ndarray) -> Overrides:
@@ -43,7 +43,7 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     np.minimum.at(chosen, which, options.min(axis=1))
     if not (options == chosen[which, None]).any(axis=1).all():
         raise ValueError("symmetric copies of a position have different moves: make them equal")
-    return Overrides(planes, chosen.astype(np.uint8))
+    return Overrides(planes, chosen.astype(np.min_scalar_type(game.num_actions)))
 
 
 def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:

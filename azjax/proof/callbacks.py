@@ -160,7 +160,7 @@ class Certification(Callback):
 
     def on_end(self, loop: Loop) -> None:
         """Writes the certificate of the last network, in process 0."""
-        if self._trained or not self._path.exists():
+        if processes.any_of(self._trained or not self._path.exists()):
             processes.in_first(lambda: self._write(loop))
 
     def _write(self, loop: Loop) -> None:

@@ -16,6 +16,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
+from azjax.players.arena import play_match
 from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, minimax, misere_pile, tic_tac_toe
@@ -95,7 +96,8 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
 @pytest.mark.compiles(1)
 def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
     def evaluate(params, keys, states):
-        return jnp.full((len(states.board), 9), params), jnp.full(len(states.board), params)
+        values = jnp.full(len(states.board), params)
+        return jnp.full((len(states.board), 9), params), values, values
 
     states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
     agents = [network_agent(tic_tac_toe, evaluate, None)]
@@ -137,4 +139,8 @@ def test_minimax_equals_the_recursion(name, rules, some_states):
 
 
 def test_refusals(tic_tac_toe):
-    assert_refused((lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"))
+    two = random_agent(tic_tac_toe), random_agent(tic_tac_toe)
+    assert_refused(
+        (lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"),
+        (lambda: play_match(tic_tac_toe, *two, -6, None), "num_games is -6: use 1 or more"),
+    )

@@ -216,6 +216,7 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
     (NIM, {"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
+    (NIM, labelled(apart=("few", "many")), "class_of and apart name classes, some are not apart"),
     (NIM, labelled(left=(1, 4)), "each of its positions has two or more legal actions"),
     (NIM, labelled(outcomes=[(-1, 1, 0), (1, 1, 1)]), "are -2 where illegal, and -1, 0 or 1"),
     (NIM, labelled(outcomes=[(-1, 0, -2), (1, 1, 1)]), "that ends the game is its reward"),

@@ -62,7 +62,12 @@ def test_a_game_that_exceeds_its_limits_is_not_enumerated():
         with guard.sharing():
             return solver.solve(NIM._replace(**changes))
 
+    def count():
+        with guard.sharing():
+            return solver.count_games(solver.solve(games.make("nim:65")))
+
     assert_refused(
+        (count, "there are too many games to count them in 64 bits"),
         (lambda: solver.solve(games.make("connect_four")), "connect_four has too many positions"),
         (lambda: solve(max_plies=6), "nim lasts longer than its max_plies, 6: set max_plies to"),
         (lambda: solve(most_positions=23), "nim has more positions than its most_positions, 23,"),

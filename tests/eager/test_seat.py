@@ -170,9 +170,10 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (prove(*first, rounds=-1), "rounds is -1: use 0 or more"),
         (prove(*first, run_dir=None), "run_dir is None, and the player has none: name a folder"),
         (prove(random, "first", simulations=4), "puct is a random search, so nothing can be"),
+        (prove(random, "first", rounds=2), "network alone, and no repair"),
         (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
         (lambda: azjax.verify(PLAYER.agent), "player is Agent...which is not of type Player"),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
         (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
-        (lambda: azjax.make(None), "name is None, which is not of type str"),
+        (lambda: azjax.make(["hex:4"]), "name is ['hex:4'], which is not of type str"),
     )
