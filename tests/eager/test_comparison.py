@@ -97,10 +97,11 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
     assert len(trained) == 2 and not new.exists()
     bad = tmp_path / "bad.json"
     bad.write_text("[]")
+    lost = tmp_path / "no" / "c.json"
     assert_refused(
         (lambda: comparison.compare(settings, GAME, path, seeds=3, iterations=3), "seeds 2, not 3"),
         (lambda: comparison.compare(settings, GAME, bad), "is not a comparison"),
-        (lambda: comparison.compare(settings, GAME, tmp_path / "no" / "c.json"), "there is no folder"),
+        (lambda: comparison.compare(settings, GAME, lost), "there is no folder"),
         (lambda: comparison.compare(settings, GAME, path, seeds=0), "seeds is 0: use 1 or more"),
         (lambda: comparison.compare({}, GAME, new), "there are no settings to compare"),
         (
