@@ -41,9 +41,9 @@ def replacing(path: Path) -> Iterator[pathlib.Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file atomically."""
+    """Writes a text file in UTF-8 atomically."""
     with replacing(path) as beside:
-        beside.write_text(text)
+        beside.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:

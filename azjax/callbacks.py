@@ -158,6 +158,7 @@ class Snapshots(Callback):
         self._verification, self._run_dir = verification, run_dir
 
     def on_start(self, loop: Loop) -> None:
+        animation.drop_blunders(self._run_dir, after=loop.iteration)
         self.on_iteration(loop)
 
     def on_iteration(self, loop: Loop) -> None:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from azjax._files import temporary
+from azjax._files import temporary, write_text
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
@@ -54,7 +54,7 @@ class Drawing:
         """Writes an SVG file, if `check_folder` accepts the path."""
         path = pathlib.Path(path)
         check_folder(path)
-        path.write_text(str(self) + "\n")
+        write_text(path, str(self) + "\n")
 
 
 def check_folder(path: pathlib.Path) -> None:
@@ -187,7 +187,7 @@ def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int
 
 def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
     """Makes a text element in a gray that is readable on light and dark pages."""
-    attributes = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
+    attributes = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781"}
     themed = {"style": "fill: var(--az-muted, #6e7781)"}
     return node("text", attributes | themed | (style or {}), text)
 

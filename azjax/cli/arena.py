@@ -41,7 +41,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Plays all matches, prints the tables and writes the files."""
+    """Plays all matches and prints the tables."""
     typed, game = players.choose_game(options.players, options.typed)
     agents = players.make_agents(options.players, game, typed)
     if len(agents) < 2:

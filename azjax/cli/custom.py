@@ -83,7 +83,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
-                f"--{option} {saved.partition('#')[0]}, if you trust that file"
+                f"--{option} {shlex.quote(saved.partition('#')[0])}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
         if option not in recorded and getattr(typed, option) is not None:
@@ -139,6 +139,11 @@ def name_player(typed: Typed, player: str | None) -> Typed:
     if typed.run_dir is not None:
         raise ValueError(f"{player} and --run-dir {typed.run_dir} name two players: leave one out")
     if not is_pretrained(player):
+        if player in pretrained.names():
+            raise ValueError(
+                f"{player} is a folder here, which hides the player of this name: rename it, or "
+                f"name it with --run-dir {player}"
+            )
         unknown = pretrained.describe_unknown(player)
         raise ValueError(f"{unknown}; or name a run with --run-dir")
     return dataclasses.replace(typed, run_dir=pathlib.Path(player))
@@ -171,7 +176,9 @@ def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
-        of, named = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
+        of = f" of {typed.game}" if typed.game else ""
+        codes = [(f"--{name}", getattr(typed, name)) for name in ("game", "network", "parts")]
+        named = [word for option, code in codes if code for word in (option, code)]
         raise ValueError(
             f"runs/ has no trained player{of}: train one with "
             f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"

@@ -15,8 +15,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Prints a line for each finding; returns 0 if all is well."""
-    typed = custom.choose_run(options.run)
-    run_dir, player = custom.open_player(typed)
+    run_dir, player = custom.open_player(options.run)
     with console.busy("examining…"):
         findings = diagnosis.diagnose(run_dir, player.game, player.parts)
     for finding in findings:

@@ -153,6 +153,7 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
     seat, legal = int(game.player(state)), np.asarray(game.legal_actions(state))
     names = name_actions(game, state)
     free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
+    lower = {name.lower(): action for name, action in free.items()}
     while True:
         line = read_line(f"{MARKS[seat]}, your move: ")
         match line.lower():
@@ -164,8 +165,8 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
                 show_hint(seat, hint.name, hint.decide(state), legal, names)
             case "undo":
                 return None
-            case move if move in free:
-                return free[move]
+            case move if move in lower:
+                return free.get(line, lower[move])
             case _:
                 shown = repr(line if len(line) <= 20 else f"{line[:19]}…")
                 moves = ", ".join(free)

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
+from azjax.cli.verify import folder_of
 from azjax.exact import repair
 from azjax.games.base import Game
 from azjax.players import (
@@ -186,19 +188,26 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 
 def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     """Returns the network or its search, with the override tables of both seats."""
+    if player.overrides is not None:
+        raise ValueError(
+            f"{player.name} comes with its own overrides: write {player.name}, without repaired"
+        )
     number = spec.number or 0
-    paths = [repair.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    folder = folder_of(player.name) if player.name else run_dir
+    paths = [repair.table_path(folder, player.iteration, seat, number) for seat in range(2)]
     tables = [repair.load_table(path, player.game) for path in paths if path.exists()]
     if not tables:
-        if player.name is not None:
-            raise ValueError(
-                f"{player.name} comes with its own overrides: write {player.name}, without repaired"
-            )
-        named = custom.name_run(run_dir, read_settings(run_dir))
-        raise ValueError(
+        missing = (
             f"{run_dir} has no override table for {number} simulations of network "
-            f"#{player.iteration}: make one with {command('azjax', 'verify')} {named} --lines "
-            f"first --simulations {number} --repair 12"
+            f"#{player.iteration}"
+        )
+        newest = max(runs.iterations(run_dir), default=player.iteration)
+        if newest > player.iteration:
+            raise ValueError(f"{missing}, and only the newest, #{newest}, can be repaired: use it")
+        named = player.name or custom.name_run(run_dir, read_settings(run_dir))
+        raise ValueError(
+            f"{missing}: make one with {command('azjax', 'verify')} {named} --lines first "
+            f"--simulations {number} --repair 12"
         )
     alone = spec._replace(name="alphazero" if number else "network")
     moves = [(table.states, table.actions) for table in tables]

@@ -109,6 +109,18 @@ def save_blunders(run_dir: str | os.PathLike[str], iteration: int, is_blunder: n
         partial.write_bytes(np.packbits(is_blunder).tobytes())
 
 
+def drop_blunders(run_dir: str | os.PathLike[str], after: int) -> None:
+    """Removes what `save_blunders` wrote after an iteration."""
+    for path in _find(run_dir):
+        if int(path.stem) > after:
+            path.unlink()
+
+
+def _find(run_dir: str | os.PathLike[str]) -> list[pathlib.Path]:
+    found = (pathlib.Path(run_dir) / "snapshots").glob("*.bits")
+    return [path for path in found if path.stem.isdecimal()]
+
+
 def load_blunders(
     run_dir: str | os.PathLike[str], count: int, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -117,8 +129,7 @@ def load_blunders(
     Returns:
       `int [K]`, the iterations in ascending order, and `bool [K, count]`.
     """
-    found = (pathlib.Path(run_dir) / "snapshots").glob("*.bits")
-    paths = sorted((path for path in found if path.stem.isdecimal()), key=lambda p: int(p.stem))
+    paths = sorted(_find(run_dir), key=lambda path: int(path.stem))
     if not paths:
         raise ValueError(
             f"{run_dir} holds no snapshots: use the directory of a training run, made by this "

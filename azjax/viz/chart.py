@@ -6,13 +6,13 @@ from xml.etree.ElementTree import Element
 
 from azjax.drawing import Drawing, canvas, node
 
-_WIDTH, _HEIGHT = 640, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
+_WIDTH, _BELOW = 640, 36  # At least; the margin below the axis.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204  # Of the axes; lower for many lines.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
 _DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that have a tooltip.
-_LEAST = 480  # Minimum width in pixels, at which the font size is 9 pixels.
-_LINE = 15  # Minimum distance between labels.
+_LEAST = 0.75  # Minimum scale, at which the font size is 9 pixels.
+_LINE, _LETTER = 15, 7  # Minimum distance between labels; the width of a letter.
 
 
 def line_chart(
@@ -48,33 +48,37 @@ def line_chart(
     values = [y for line in (*lines.values(), *ranges.values()) for _, y in line]
     ticks = _log_ticks(values) if log else _ticks(min([0, *values]), max(values, default=1))
     to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
-    to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
+    bottom = max(_BOTTOM, _TOP + _LINE * len(series))
+    width = max(_WIDTH, math.ceil(_RIGHT + 24 + _LETTER * max(map(len, series))))
+    to_y = _scale(ticks[0], ticks[-1], bottom, _TOP, log)
     parts = [_title(title, unit), *_y_axis(ticks, to_y)]
-    parts.append(_x_axis(_BOTTOM, x_label, _x_ticks(xs, log_x), to_x))
+    parts.append(_x_axis(bottom, x_label, _x_ticks(xs, log_x), to_x))
     for i, name in enumerate(lines):
         if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
             look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
             parts.append(node("path", {"d": _path(outline) + "Z", "class": "az-band"} | look))
-    label_ys = iter(_spread([to_y(line[-1][1]) for line in lines.values() if line]))
+    label_ys = iter(_spread([to_y(line[-1][1]) for line in lines.values() if line], bottom))
     for i, (name, line) in enumerate(lines.items()):
         if line:
             places = [(to_x(x), to_y(y)) for x, y in line]
             tips = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
             parts.append(_line(name, _color(i), places, tips, next(label_ys)))
-    return _picture(title, parts, _HEIGHT, _WIDTH)
-
-
-def _picture(title: str, parts: Iterable[Element], height: float, width: float) -> Element:
-    picture = canvas(width, height, *parts, label=title).element
+    picture = canvas(width, bottom + _BELOW, *parts, label=title).element
     picture.set("class", "az-chart")
-    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {width}px; height: auto")
+    sizes = f"min-width: {_least_width(picture)}px; max-width: {width}px"
+    picture.set("style", f"width: 100%; {sizes}; height: auto")
     return picture
 
 
 def side_by_side(charts: Iterable[Element]) -> Element:
     """Arranges charts in columns. On a phone each chart scrolls, which keeps its text legible."""
-    scrolls = {"class": "az-scroll", "tabindex": 0}
-    return node("div", {"class": "az-charts"}, *(node("div", scrolls, chart) for chart in charts))
+    scrolls = [node("div", {"class": "az-scroll", "tabindex": 0}, chart) for chart in charts]
+    least = max((_least_width(scroll[0]) for scroll in scrolls), default=0)
+    return node("div", {"class": "az-charts", "style": f"--az-least: {least}px"}, *scrolls)
+
+
+def _least_width(chart: Element) -> int:
+    return math.ceil(_LEAST * float(chart.get("width", 0)))
 
 
 def standalone(chart: Element) -> Drawing:
@@ -84,7 +88,7 @@ def standalone(chart: Element) -> Drawing:
         ".az-chart:root { color: #24292f } @media (prefers-color-scheme: dark) "
         f"{{ .az-chart:root {{ color: #e6e8eb; {dark} }} }}"
     )
-    chart.set("style", f"max-width: {_WIDTH}px; height: auto")
+    chart.set("style", f"max-width: {chart.get('width')}px; height: auto")
     chart.insert(0, node("style", None, style))
     return Drawing(chart)
 
@@ -155,14 +159,15 @@ def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Ele
     look |= {"stroke-linecap": "round", "style": f"stroke: {color}"}
     parts = [node("path", {"d": _path(places)} | look)]
     if len(places) == 1:
-        parts.append(_dot(places[0], 3, color))
+        x, y = places[0]
+        parts.append(node("circle", {"cx": x, "cy": y, "r": 3, "style": f"fill: {color}"}))
     stride = -(-len(places) // _MOST_TITLES)
     for (x, y), tip in list(zip(places, tips, strict=True))[::-stride]:
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
         parts.append(node("circle", spot, node("title", None, tip)))
-    label = _text(places[-1][0] + 10, label_y + 4, name)
-    label.set("style", f"fill: {color}")
-    return node("g", {"class": "az-series"}, *parts, label)
+    x = places[-1][0] + 10
+    mark = node("line", look | {"x1": x, "x2": x + 8, "y1": label_y, "y2": label_y})
+    return node("g", {"class": "az-series"}, *parts, mark, _text(x + 12, label_y + 4, name))
 
 
 def _color(index: int) -> str:
@@ -174,23 +179,21 @@ def _path(places) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
-def _dot(place, radius: float, color: str, tip: str | None = None) -> Element:
-    look = {"cx": place[0], "cy": place[1], "r": radius, "style": f"fill: {color}"}
-    return node("circle", look, *([node("title", None, tip)] if tip else []))
-
-
 def _text(x, y, text, size=12.0, anchor=None, weight=None, faint=False) -> Element:
     look = {"x": x, "y": y, "font-size": size, "text-anchor": anchor, "font-weight": weight}
     return node("text", look | {"fill": "currentColor", "fill-opacity": 0.7 * faint or None}, text)
 
 
-def _spread(heights: list[float]) -> list[float]:
+def _spread(heights: list[float], bottom: float) -> list[float]:
     """Moves overlapping labels apart, keeping their order."""
-    spread = dict.fromkeys(range(len(heights)), 0.0)
-    below = _BOTTOM - 2 + _LINE  # Above the name of the axis.
-    for i in sorted(spread, key=lambda i: -heights[i]):
+    spread, order = [*heights], sorted(range(len(heights)), key=lambda i: -heights[i])
+    below = bottom - 2 + _LINE  # Above the name of the axis.
+    for i in order:
         below = spread[i] = min(heights[i], below - _LINE)
-    return list(spread.values())
+    above = _TOP - _LINE
+    for i in order[::-1]:
+        above = spread[i] = max(spread[i], above + _LINE)
+    return spread
 
 
 def _number(value: float) -> str:

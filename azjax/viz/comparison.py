@@ -32,7 +32,7 @@ def write_comparison(
 
 
 def _chart(axis: str, curves: Sequence[Curves]):
-    """Draws all settings over common points, those of the setting with most."""
+    """Draws all settings over common points: those of every setting."""
     xs = sorted({x for one in curves for x in getattr(one, axis)})
     lines, bands = {}, {}
     for one in curves:
@@ -44,11 +44,13 @@ def _chart(axis: str, curves: Sequence[Curves]):
 
 
 def _table(curves: Sequence[Curves], effects: Sequence[Effect]):
-    rows = [("setting", f"ratio of {effects[0].measure}", "interval", "p")]
+    titles = ("setting", f"ratio of {effects[0].measure}", "interval", "p")
+    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))
+    body = node("tbody")
     for one, effect in zip(curves[1:], effects, strict=True):
         middle, low, high = effect.ratio
-        rows.append(
-            (one.name, f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{effect.p_value:.3f}")
-        )
-    body = [node("tr", None, *(node("td", None, text) for text in row)) for row in rows]
-    return node("table", {"class": "az-facts"}, *body)
+        cells = (f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{effect.p_value:.3f}")
+        name = node("th", {"scope": "row"}, one.name)
+        body.append(node("tr", None, name, *(node("td", None, text) for text in cells)))
+    table = node("table", {"class": "az-facts"}, node("thead", None, head), body)
+    return node("div", {"class": "az-scroll", "tabindex": 0}, table)

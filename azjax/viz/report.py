@@ -209,7 +209,8 @@ _LEAD = (
 )
 _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
-    "Most sections of the page share one position: change it in one section, and the others follow."
+    "The search follows the proof, if there is one. Play offers to continue from the position of "
+    "the search."
 )
 
 

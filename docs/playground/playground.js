@@ -9,7 +9,7 @@ import { listWords, playerName } from "../../azjax/viz/js/words.js";
 export const MARK = "\u25cf";
 
 const STEP = 350; // Milliseconds between simulations.
-const OLD_BROWSER = "This page needs a browser from 2023 or later.";
+const OLD_BROWSER = "This page needs a browser from 2024 or later.";
 
 /** Games against the players that come with azjax; the visitor chooses one. */
 export function playground(root, { players }) {
@@ -56,7 +56,7 @@ class Table {
     Object.assign(this, { shipped, place });
     this.about = h("p.az-intro", { "data-about": "" });
     this.moves = h("div.az-moves-so-far");
-    this.search = h("div.az-watch");
+    this.search = h("div.az-watch", { hidden: true });
     const board = h("div.az-match");
     replace(root, this.about, board, this.search);
     const simulations = about.alone ? 0 : data.settings.num_simulations;
@@ -75,8 +75,9 @@ class Table {
     const toggle = () => {
       const on = this.button.getAttribute("aria-pressed") !== "true";
       this.button.setAttribute("aria-pressed", String(on));
+      if (!this.explorer) replace(this.search, this.#searchParts());
+      this.search.hidden = !on;
       this.#stop();
-      replace(this.search, on ? this.#searchParts() : null);
     };
     this.button = pushButton("Watch a search from this position", "watch", toggle, { "aria-pressed": "false" });
     return h("div.az-group", this.button);
@@ -87,24 +88,23 @@ class Table {
     const { settings, networks, game } = shipped.data;
     const root = h("div.az-component", { "data-kind": "explorer" });
     const data = { game, settings, networks, start: this.match.position.over ? undefined : this.match.position.text };
-    explorer(root, data, place);
-    this.runner = pushButton("", "run-search", () => (this.timer ? this.#stop() : this.#run(root)));
-    this.#stop();
+    this.explorer = explorer(root, data, place);
+    this.runner = pushButton("", "run-search", () => (this.timer ? this.#stop() : this.#run()));
     return [h("p.az-hint", searchWords(shipped)), h("div.az-group", this.runner), root];
   }
 
   /** Shows one simulation after another. */
-  #run(root) {
-    const { num_simulations } = this.shipped.data.settings;
-    const last = 3 * num_simulations;
+  #run() {
+    const { explorer, place } = this;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const step = () => {
-      if (!root.isConnected) return this.#stop();
-      const t = Math.min(last, Number(root.dataset.t ?? 0) + (still ? last : 3));
-      this.place.set({ t });
+      if (!explorer.root.isConnected) return this.#stop();
+      const { last } = explorer.search;
+      const t = Math.min(last, explorer.t + (still ? last : 3));
+      place.set({ t });
       if (t === last) this.#stop();
     };
-    if (Number(root.dataset.t) === last) this.place.set({ t: undefined });
+    if (explorer.t === explorer.search.last) place.set({ t: undefined });
     this.timer = setInterval(step, STEP);
     this.runner.textContent = "Stop";
   }
@@ -112,7 +112,7 @@ class Table {
   #stop() {
     clearInterval(this.timer);
     this.timer = null;
-    if (this.runner) this.runner.textContent = "Run the search";
+    this.runner.textContent = "Run the search";
   }
 
   #draw(match) {
@@ -154,9 +154,8 @@ function aboutWords({ about, data, overrides }, { you, isUsual }) {
 }
 
 function searchWords({ about, data }) {
-  const { num_simulations } = data.settings;
-  const use = about.alone ? "When you play, the network does not search, unless you choose a search above." : "When you play, the network uses this search for each of its moves, unless you choose another setting above.";
-  return `The search has ${num_simulations} simulations. Each one adds at most one position to the tree, which the same network evaluates. ${use} The button \u201cnext phase\u201d shows a single step.`;
+  const use = about.alone ? "When you play, the network does not search, unless you choose a search above." : `When you play, the network searches with ${data.settings.num_simulations} simulations for each of its moves, unless you choose another setting above.`;
+  return `Each simulation adds at most one position to the tree, which the same network evaluates. ${use} The button \u201cnext phase\u201d shows a single step.`;
 }
 
 /** Counts of results in words: "3 won, 1 drawn and none lost". */

@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 import azjax
+from azjax._files import replacing
 from azjax.networks.equivariant import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
@@ -65,14 +66,15 @@ def write_playground(
         Section("Can you beat it?", kind="unbeaten", data=data),
         Section("How such a player learns", _LEARNS, element=svg),
     ]
-    page = write_page(path, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
-    size = page.stat().st_size
-    if size > MOST_BYTES:
-        page.unlink()
-        raise ValueError(
-            f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of SHOWN"
-        )
-    return page
+    with replacing(path) as partial:
+        write_page(partial, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
+        size = partial.stat().st_size
+        if size > MOST_BYTES:
+            raise ValueError(
+                f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of "
+                "SHOWN"
+            )
+    return pathlib.Path(path)
 
 
 def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:

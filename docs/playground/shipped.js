@@ -21,7 +21,7 @@ async function unpackShipped(packed) {
 }
 
 /** A player that chooses the same moves as `azjax.load(name).agent` in Python. */
-export class Shipped {
+class Shipped {
   #overrides;
   #encoding;
 

@@ -44,7 +44,7 @@ class Replies extends Walk {
 
   #side() {
     const { game, here } = this;
-    if (here.over) return h("p.az-proof-end", { role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
+    if (here.over) return h("p", { role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
     const heads = [`your reply (${playerName(here.player)})`, "this player\u2019s answer"];
     return this.replies(this.#caption(), heads, (action) => {
       const after = game.step(here, action);

@@ -111,4 +111,5 @@ def test_programs_that_cannot_play_are_refused():
         (lambda: gtp_agent(games.make("othello:4"), silent), "use Go or Hex"),
         (lambda: gtp_agent(games.make("hex_swap:3"), silent), "hex_swap:3 cannot be given a"),
         (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "has no protocol"),
+        (lambda: vertices(games.make("hex:3")._replace(name="pgx:hex"), None), "has no protocol"),
     )

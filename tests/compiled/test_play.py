@@ -68,7 +68,8 @@ def test_the_same_seed_plays_the_same_game(program):
 @pytest.mark.compiles(1)
 def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     game = misere_pile.make()  # Taking 1, 2, 2 from five stones: the second player loses.
-    monkeypatch.setattr(sys, "stdin", Keyboard([0, 1, 1], terminal=False))
+    game = game._replace(display=game.display._replace(name_actions=lambda state: ("One", "Two")))
+    monkeypatch.setattr(sys, "stdin", Keyboard(["one", "Two", "TWO"], terminal=False))
     hint = play.Machine(random_agent(game), jax.random.key(0))
     play.play_game(game, (None, None), hint)
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")

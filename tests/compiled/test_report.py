@@ -128,3 +128,5 @@ def test_callbacks_save_the_blunders_of_every_verification(tmp_path):
     iterations, loaded = animation.load_blunders(tmp_path, 33, 12)
     assert iterations.tolist() == [0, 5]
     np.testing.assert_array_equal(loaded[1], is_blunder)
+    snapshots.on_start(SimpleNamespace(iteration=4))  # The last session ended without a checkpoint.
+    assert animation.load_blunders(tmp_path, 33, 12)[0].tolist() == [0]

@@ -13,6 +13,7 @@ import guard
 from azjax import runs
 from azjax.cli import custom, players
 from azjax.cli.players import make_agent, make_agents
+from azjax.cli.verify import folder_of
 from azjax.exact import repair
 from azjax.games.base import init_batch
 from azjax.players import random_agent
@@ -126,6 +127,10 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         return lambda: make_agent(spec, game, custom.Typed(**named))
 
     four = {"game": azjax.make("connect_four"), "run_dir": run}
+    six, iteration = azjax.make("hex:6"), azjax.load("hex:6").iteration
+    damaged = repair.table_path(folder_of("hex:6"), iteration, 0, 3)
+    damaged.parent.mkdir(parents=True)
+    damaged.touch()
     rows = [
         *((call(spec), *said) for spec, *said in REFUSED),
         (call("perfect", **four), "connect_four has too many positions to enumerate"),
@@ -133,6 +138,9 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
         (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
         (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
+        (call("repaired:9#2", run_dir=run), "of network #2, and only the newest, #6, can be"),
+        (call("repaired@hex:6", six), "verify hex:6 --lines first --simulations 0"),
+        (call("repaired:3@hex:6", six), "runs/verified/hex_6/lines/...is damaged or"),
         (lambda: make_agents(["random", "uct", "random"], tic_tac_toe), "'random' is listed twice"),
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))

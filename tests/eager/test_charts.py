@@ -1,5 +1,6 @@
 """Charts: lines, ticks and names, to scale."""
 
+import itertools
 import re
 
 import pytest
@@ -39,3 +40,14 @@ def test_each_chart_scrolls_if_it_would_be_too_small_to_read():
     least = int(re.findall(r"min-width: (\d+)px", one.get("style", ""))[0])
     smallest = min(float(e.get("font-size", 0)) for e in one.iter("text"))
     assert smallest * least / float(one.get("width", 0)) >= 9
+
+
+def test_long_names_and_many_lines_have_room():
+    names = [f"search.algorithm=gumbel targets.outcome_weight={i}" for i in range(20)]
+    chart = line_chart("Any", [1, 2], {name: [0, i % 2] for i, name in enumerate(names)})
+    labels = [e for e in chart.iter("text") if e.text in names]
+    ys = sorted(float(e.get("y")) for e in labels)
+    assert len(ys) == 20 and ys[0] >= 40 and ys[-1] < float(chart.get("height"))
+    assert min(b - a for a, b in itertools.pairwise(ys)) >= 14.9
+    right = max(float(e.get("x")) + 6 * len(e.text) for e in labels)
+    assert right <= float(chart.get("width"))

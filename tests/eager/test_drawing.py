@@ -3,6 +3,7 @@
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 import azjax
 from azjax import drawing
@@ -48,7 +49,7 @@ def test_stones_values_and_labels_are_in_their_cells():
     assert (last.get("x"), last.get("y")) == ("32", "32")
 
 
-def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
+def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
     (tmp_path / "old.html").write_text("old")
     (tmp_path / "link.html").symlink_to("nothing")
 
@@ -67,6 +68,14 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
     for name in ("old.html", "new.html", "link.html"):
         drawing.check_folder(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {"old.html", "link.html"}
+    assert (tmp_path / "old.html").read_text() == "old"
+
+    def fail(*paths):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError):  # What was there is kept.
+        draw_empty().save(tmp_path / "old.html")
     assert (tmp_path / "old.html").read_text() == "old"
 
 

@@ -33,6 +33,7 @@ TRAIN = [
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
     ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
+    ("othello", "othello is a folder here, which hides the player", "--run-dir othello"),
     ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
@@ -58,12 +59,14 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(program, "_compile", None)
     (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "othello").mkdir()
     before = files(tmp_path)
     rows = {train: TRAIN, verify: VERIFY, arena: ARENA, compare: COMPARE, play: PLAY}
     for each, refused in rows.items():
         check_program(each.main, refused, capfd)
     for each in (verify, report, explain):
         of_game = [("", "runs/ has no trained player", ": train one", "with --run-dir")]
+        of_game += [("--parts f.py:make", "train --parts f.py:make, or name its folder")]
         check_program(each.main, of_game, capfd)
     assert files(tmp_path) == before
 

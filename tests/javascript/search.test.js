@@ -121,9 +121,14 @@ test("the previous search is shown until a long one is done, and only the last c
   assert.ok(bench.play(3) && !bench.play(9));
   bench.undo();
   assert.equal(bench.position.text, ".".repeat(42));
+  bench.goTo(four.read(`${".".repeat(35)}XXXXOOO`)); // Settings change the search of the position before.
+  bench.set({ c_puct: 4 });
+  await new Promise((done) => bench.whenMade(done));
+  assert.deepEqual([bench.search.settings.c_puct, bench.search.nodes[0].position.text], [4, ".".repeat(42)]);
 });
 
 test("words mention what a search has", () => {
+  assert.equal(gameNamed("mnk:3x30x3").moveName(null, 27), "ab1");
   for (const [change, mentionsNoise] of [[{ add_noise: true }, true], [PUCT, false], [{ ...GUMBEL, add_noise: true }, false], [{ ...UCT, add_noise: undefined }, false]]) {
     const search = searched(change, gameNamed("tic_tac_toe"));
     const words = Array.from({ length: search.last + 1 }, (_, t) => search.moment(t)).flatMap((moment) => [
@@ -146,7 +151,7 @@ test("invalid settings are refused with a sentence, or ignored in an address", (
     assert.equal(whyNotSet(name, value), sentence);
   }
   const lists = { evaluators: ["network"], iterations: [3] };
-  for (const [name, text, value] of [["algorithm", "uct", "uct"], ["algorithm", "alphabeta"], ["iteration", "3", 3], ["seed", "-1"], ["c_puct", "x"], ["c_puct", "2.5", 2.5]]) {
+  for (const [name, text, value] of [["algorithm", "uct", "uct"], ["algorithm", "alphabeta"], ["constructor", "x"], ["iteration", "3", 3], ["seed", "-1"], ["c_puct", "x"], ["c_puct", "2.5", 2.5]]) {
     assert.equal(readSetting(name, text, lists), value);
   }
 });

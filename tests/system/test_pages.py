@@ -78,7 +78,7 @@ def at(root):
 
 
 def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, visits):
-    with opened(browser, exported, address=ADDRESS) as page:
+    with opened(browser, exported, address=f"{ADDRESS}&constructor=x") as page:
         page.locator(".az-contents a", has_text="Proof").click()
         top = page.locator("section:has([data-kind=proof])").bounding_box()["y"]
         assert 0 <= top < 60 and "section" not in page.url
@@ -104,6 +104,8 @@ def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, v
             "document.querySelector('[data-kind=play]').dataset.board.includes('O')"
         )
         assert game.evaluate("e => e === document.activeElement")
+        component(page, "proof").locator("[data-button^=reply]").first.press("Enter")
+        assert page.evaluate("document.activeElement.matches('[data-kind=proof] .az-cell')")
 
 
 @pytest.mark.parametrize(

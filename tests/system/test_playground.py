@@ -95,6 +95,9 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(browser, written):
         about, moves = tab.locator("[data-about]"), tab.locator(".az-move-list li")
         assert "proved never to lose" in about.inner_text()
         assert "In 1 position" in about.inner_text()
+        match(tab).locator("[data-button=undo]").dispatch_event("click")  # Has no effect.
+        for _ in range(2):
+            press(match(tab), "thoughts")
         column = match(tab).locator("[data-cell='3']")
         column.press("Enter")
         wait_for_turn(tab, 3)
@@ -133,6 +136,14 @@ def test_hex_is_played_against_a_search_that_can_be_watched(browser, written):
         assert explorer.locator(f".az-start [data-board='{board}']").count() == 1
         press(tab, "run-search")
         tab.wait_for_function("e => e.dataset.simulation === '64'", arg=explorer.element_handle())
+        explorer.evaluate("e => { e.isFirst = true; }")
+        for _ in range(2):  # Hides it and shows it again.
+            press(tab, "watch")
+        assert explorer.evaluate("e => e.isFirst") and explorer.is_visible()
+        explorer.locator("[data-setting=num_simulations]").fill("70")
+        explorer.locator("[data-setting=num_simulations]").press("Enter")
+        press(tab, "run-search")
+        tab.wait_for_function("e => e.dataset.simulation === '70'", arg=explorer.element_handle())
         match(tab).locator(f"[data-cell='{board.index('.')}']").click()
         wait_for_turn(tab, 5)
         now = match(tab).get_attribute("data-board")

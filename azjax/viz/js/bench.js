@@ -95,7 +95,7 @@ export class Bench {
 
   goTo(position) {
     this.positions.push(position);
-    this.#search();
+    if (!position.over) this.#search();
   }
 
   /** Reverts the last change of the position. */
@@ -105,7 +105,6 @@ export class Bench {
   }
 
   #search() {
-    if (this.position.over) return;
     this.#stop?.();
     this.#then = null;
     const search = this.#newSearch();
@@ -120,7 +119,8 @@ export class Bench {
     const { settings } = this;
     const add_noise = (settings[NOISE[settings.algorithm]] ?? 0) > 0;
     const asked = { ...settings, ...change, add_noise };
-    return new Search(this.game, this.position, this.#evaluator(), asked, { waits: true });
+    const position = this.positions.findLast(({ over }) => !over);
+    return new Search(this.game, position, this.#evaluator(), asked, { waits: true });
   }
 
   #evaluator() {

@@ -75,7 +75,7 @@ function board(cells, options = {}) {
   const text = boardText(cells);
   const rows = Array.from({ length: shape[0] }, (_, r) => text.slice(r * shape[1], (r + 1) * shape[1]));
   const attributes = {
-    class: onCell ? "az-board az-editable" : "az-board",
+    class: "az-board",
     ...{ width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` },
     role: onCell ? "group" : "img",
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
@@ -111,8 +111,8 @@ function squares([rows, columns]) {
 }
 
 /**
- * The shapes of a board of Hex: a rhombus of hexagons, as `azjax/games/hex.py`
- * draws them, whose sides have the color of the player who connects them.
+ * The shapes of a board of Hex: a rhombus of hexagons, as `azjax/drawing.py` draws them,
+ * whose sides have the color of the player who connects them.
  */
 function hexagons([n]) {
   const cells = Array.from({ length: n * n }, (_, cell) => [cell % n, Math.floor(cell / n)]);

@@ -71,7 +71,7 @@ function makeCard(search, { id, form, width, height }) {
   const node = search.nodes[id];
   const { board, text, lines } = CARDS[form]({ width, height }, aspect(search.game));
   const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
-  const item = { visits: line(0, "az-n"), value: line(1, "az-q"), title: svg("title") };
+  const item = { visits: line(0, "az-n"), value: line(1), title: svg("title") };
   const last = node.parent === null ? null : { position: search.nodes[node.parent].position, action: node.action };
   const look = node.over ? "az-node-over" : node.player === 0 ? "az-node-x" : "az-node-o";
   const inner = { x: 2.5, y: 2.5, width: width - 5, height: height - 5, rx: 3 };
@@ -165,7 +165,7 @@ export function treeLegend() {
     term("S", "score of a move: Q + U; the highest is chosen"),
     term("c, C", "weight of U, in PUCT and in UCT"),
     term("g", "Gumbel noise"),
-    term("\u2113", "logit of a move, log P"),
+    term("\u2113", "logit of a move: log P, shifted equally for all moves"),
     term("\u03c3", "weighted Q in Gumbel search, where c is the setting \u201cvisits added\u201d and s the \u201cvalue scale\u201d"),
     term("\u03c0\u2032", "improved policy in Gumbel search"),
     term("+37", "positions not shown: click to open"),

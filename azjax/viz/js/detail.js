@@ -18,7 +18,7 @@ export class DetailView {
   /** `onSelect(id)` is called when a move is clicked, with the node after it. */
   constructor(onSelect) {
     this.#onSelect = onSelect;
-    this.element = h("div.az-detail-body", this.#facts, this.#playout, this.#table, this.#formula);
+    this.element = h("div", this.#facts, this.#playout, this.#table, this.#formula);
     this.#table.addEventListener("pointerleave", () => this.#pick(null));
   }
 
@@ -43,7 +43,7 @@ export class DetailView {
     const heads = shown.map(([, name, title]) => h("th", { scope: "col", title }, name));
     const row = (action, i) => this.#row(node, stats, shown, i, marks[i]);
     return h(
-      "table.az-table.az-moves",
+      "table.az-moves",
       h("caption", `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
       h("thead", h("tr", h("th", { scope: "col" }, "Move"), heads, h("td"))),
       h("tbody", node.actions.map(row)),

@@ -25,14 +25,16 @@ export function svg(name, ...rest) {
 /**
  * Replaces the contents of `parent` by `children`.
  *
- * If the focus was on an element with `data-focus`, it moves to the new element with the same value,
- * so that redrawing does not lose the focus.
+ * If the focus was on an element with `data-focus`, it moves to the new element with the same value, or
+ * else to a cell of a board or the first control, so that redrawing does not lose the focus.
  */
 export function replace(parent, ...children) {
   const active = focusedIn(parent);
   const key = parent.contains(active) ? active.getAttribute("data-focus") : null;
   parent.replaceChildren(...flatten(children));
-  if (key) parent.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  if (!key) return;
+  const places = [`[data-focus="${CSS.escape(key)}"]`, ".az-cell", "[data-focus]"];
+  places.map((place) => parent.querySelector(place)).find(Boolean)?.focus({ preventScroll: true });
 }
 
 /** The focused element in the document of `element`. */

@@ -68,7 +68,7 @@ class Explorer {
     this.status = h("p.az-status", { role: "status", "aria-live": "polite" });
     this.settings = h("div.az-settings");
     this.start = h("div.az-start");
-    const tree = h("div.az-tree-side", this.tree.element, treeLegend());
+    const tree = h("div", this.tree.element, treeLegend());
     const side = h("div.az-detail", this.detail.element);
     const grid = h("div.az-stage-grid", tree, side);
     this.root.tabIndex = -1; // Keys work after a click anywhere inside.
@@ -109,12 +109,11 @@ class Explorer {
     };
     this.buttons.next.classList.add("az-primary");
     const { reset, previous, next, one, five } = this.buttons;
-    const group = (look, ...children) => h("div", { class: `az-group ${look}` }, children);
     return h(
       "div.az-transport",
       { role: "group", "aria-label": "steps of the search" },
-      group("az-steps", reset, previous, next),
-      group("az-runs", one, five),
+      h("div.az-group.az-steps", reset, previous, next),
+      h("div.az-group", one, five),
       h("div.az-time", this.slider, this.progress),
     );
   }

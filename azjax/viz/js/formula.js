@@ -125,7 +125,6 @@ function outcomeNote({ search, moment, id, node, action, n, Q }) {
   }
   const { value } = search.stats(child, moment.known);
   const mean = n === 1 ? "a single value" : `the mean of ${n} values`;
-  if (mover === other) return `Q is ${mean} for ${mover}. ${mover} moves again, so the sign stays.`;
   return (
     `Q is ${mean} for ${mover}. After the move ${other} is to move, and the value is ` +
     `${signed(value, 3)} for ${other}: one player wins what the other loses, so the sign changes.`

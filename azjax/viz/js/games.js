@@ -104,7 +104,7 @@ function dropGame(title, rows, columns, inRow, name) {
     moveName: (_, column) => `column ${column + 1}`,
     moveLabel: (_, column) => String(column + 1),
     naming: "Columns are counted from the left, starting with 1.",
-    cell: lowestEmpty, // -1 in a full column.
+    cell: lowestEmpty, // Negative in a full column.
     action: (cell) => cell % columns,
     rests: (board, cell) => cell + columns >= board.length || board[cell + columns] !== 0,
   });
@@ -238,9 +238,11 @@ function joins(board, n) {
 
 // Cells.
 
-/** The name of a cell; a1 is the upper left one, as in Python. */
+/** The name of a cell; a1 is the upper left one, and aa follows z, as in Python. */
 export function cellName(cell, columns) {
-  return `${"abcdefghijklmnopqrstuvwxyz"[cell % columns]}${Math.floor(cell / columns) + 1}`;
+  const letters = "abcdefghijklmnopqrstuvwxyz";
+  const column = cell % columns;
+  return `${letters[Math.floor(column / 26) - 1] ?? ""}${letters[column % 26]}${Math.floor(cell / columns) + 1}`;
 }
 
 /** Writes cells as characters of ".XO". */
@@ -249,7 +251,7 @@ export function boardText(cells) {
 }
 
 /** Reads `count` cells written as ".XO"; null if the text is malformed. */
-export function readCells(text, count) {
+function readCells(text, count) {
   if (text?.length !== count || !/^[.XO]+$/.test(text)) return null;
   return Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
 }

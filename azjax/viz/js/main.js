@@ -83,13 +83,13 @@ export class Place {
 
   /** Reads the values of an address, and ignores malformed ones. */
   read(text) {
-    const known = [...new URLSearchParams(text)].filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value));
+    const known = [...new URLSearchParams(text)].filter(([name, value]) => (Object.hasOwn(PATTERNS, name) ? PATTERNS[name] : SETTING).test(value));
     this.set(Object.fromEntries(known));
   }
 }
 
 /** Keeps a place in the address of a window, so that a link restores the view. */
-export function keepInAddress(place, window) {
+function keepInAddress(place, window) {
   const read = () => place.read(window.location.hash.slice(1));
   read();
   window.addEventListener("hashchange", read);

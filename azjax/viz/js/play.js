@@ -36,13 +36,13 @@ export class Match {
     this.board = h("div.az-play-board");
     this.controls = h("div.az-play-bar");
     this.status = h("p.az-play-status", { role: "status", "aria-live": "polite" });
-    this.insight = h("div.az-play-insight");
+    this.insight = h("div");
     this.tally = h("dl.az-tally", { "aria-label": "games so far" });
     const naming = h("p.az-hint", parts.game.naming);
     const right = h("div", this.status, naming, this.tally, this.insight, this.more);
     replace(root, this.controls, h("div.az-columns", this.board, right));
     this.#begin(this.you);
-    this.place.follow(() => this.#drawControls());
+    this.place.follow((names) => names.includes("board") && this.#drawControls());
   }
 
   #begin(you, position = this.game.init()) {
@@ -105,12 +105,16 @@ export class Match {
     if (this.position.player === this.you && this.game.legal(this.position).includes(action)) this.#put(action);
   }
 
+  #hasMoved() {
+    return this.history.some(({ position }) => position.player === this.you);
+  }
+
   /** Takes back the reader's last move and the network's reply; the tally stays. */
   #undo() {
+    if (!this.#hasMoved()) return;
     this.#wait();
     let before = this.history.pop();
-    while (before && before.position.player !== this.you) before = this.history.pop();
-    if (!before) return;
+    while (before.position.player !== this.you) before = this.history.pop();
     Object.assign(this, before);
     this.#turn();
   }
@@ -202,7 +206,6 @@ export class Match {
       pushButton(text, `play-${playerName(you)}`, () => this.#begin(you), pressed(this.you === you));
     const toggle = (name, text) =>
       pushButton(text, name, () => this.#toggle(name), pressed(this.shown[name]));
-    const mine = this.history.some(({ position }) => position.player === this.you);
     const there = this.#elsewhere();
     const goThere = () => this.#begin(there.player, there);
     const strength = (simulations) =>
@@ -215,7 +218,7 @@ export class Match {
       h(
         "div.az-group",
         pushButton("New game", "new", () => this.#begin(this.you)),
-        pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
+        pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!this.#hasMoved()) }),
         there && pushButton("Play from the shared position", "there", goThere),
       ),
       h(

@@ -112,7 +112,7 @@ export class Walk {
   /** The board; a click chooses a reply. */
   board(options) {
     const onMove = this.here.over ? null : (action) => this.reply(action);
-    return picture(this.game, this.here, { last: this.lastAt(), label: "choose a reply", ...options, ...(onMove && { onMove }) });
+    return picture(this.game, this.here, { last: this.lastAt(), ...options, ...(onMove && { onMove, label: "choose a reply" }) });
   }
 
   /** A table with a button for each reply, and the cells of `cellsOf(action)` next to it. */
@@ -187,7 +187,7 @@ class Proof extends Walk {
   }
 
   #side() {
-    if (this.here.over) return h("p.az-proof-end", { role: "status" }, proofEnd(this.lines.below(this.here)));
+    if (this.here.over) return h("p", { role: "status" }, proofEnd(this.lines.below(this.here)));
     const heads = [`${playerName(this.here.player)} (you)`, "games", "won", "drawn", "lost"];
     const caption = "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.";
     return this.replies(caption, heads, (action) => {

@@ -1,7 +1,7 @@
 import { ALGORITHMS, argmax, f32, generator, softmax } from "./algorithms.js";
 
 /** The three phases of a simulation, in order. */
-export const PHASES = ["selection", "expansion", "backup"];
+const PHASES = ["selection", "expansion", "backup"];
 
 const SLICE = 80; // Milliseconds of searching between events, so that clicks are handled soon.
 

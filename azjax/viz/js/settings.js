@@ -50,7 +50,7 @@ export function settingFields(settings, evaluators, iterations, onChange) {
 export function readSetting(name, text, { evaluators, iterations }) {
   const lists = { evaluator: evaluators, iteration: iterations.map(String), algorithm: Object.keys(SETTINGS), first_play_urgency: URGENCIES };
   if (!Object.hasOwn(NUMBERS, name)) {
-    if (!lists[name]?.includes(text)) return undefined;
+    if (!Object.hasOwn(lists, name) || !lists[name].includes(text)) return undefined;
     return name === "iteration" ? Number(text) : text;
   }
   return text && !whyNotSet(name, Number(text)) ? Number(text) : undefined;
@@ -78,7 +78,7 @@ export function startEditor({ game, position, canUndo, onMove, onUndo, onReset }
   for (const action of game.legal(position)) labels[action] = game.moveLabel(position, action);
   const look = { size: game.columns > 3 ? 316 : 132, labels, onMove, label: "starting position" };
   const button = (text, name, on, click) =>
-    pushButton(text, name, click, { class: "az-button az-small", disabled: !on });
+    pushButton(text, name, () => on && click(), { class: "az-button az-small", "aria-disabled": String(!on) });
   const turn = `${playerName(player)} to move. Click a cell to play it.`;
   const note = over ? `${outcomeWords(game, position)}: there is nothing to search. Undo the move.` : turn;
   const attributes = { class: over ? "az-reason" : "az-hint", role: "status", "data-start-note": true };

@@ -17,8 +17,8 @@ export class TreeView {
   #items = new Map();
   #wanted = []; // Nodes that the reader opened, the latest first.
   #onSelect;
-  #edges = svg("g.az-edges", { "aria-hidden": "true" });
-  #nodes = svg("g.az-nodes");
+  #edges = svg("g", { "aria-hidden": "true" });
+  #nodes = svg("g");
   #stage = svg("g.az-stage", this.#edges, this.#nodes);
 
   /** `onSelect(id)` is called when a node is selected; `control` is shown in the bar above. */

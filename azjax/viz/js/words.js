@@ -16,7 +16,7 @@ export function playerName(player) {
   return player === 0 ? "X" : "O";
 }
 
-/** The name of a move at a node: "b2", "column 4", "move 7". */
+/** The name of a move at a node: "b2", "column 4". */
 export function moveName({ game, nodes }, id, action) {
   return game.moveName(nodes[id].position, action);
 }
@@ -68,9 +68,9 @@ export function nodeWords(search, id, known) {
 }
 
 /** "a, b and c". */
-export function listWords(items, last = "and") {
+export function listWords(items) {
   if (items.length < 2) return items.join("");
-  return `${items.slice(0, -1).join(", ")} ${last} ${items.at(-1)}`;
+  return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
 }
 
 /** A sentence with a capital letter. */
