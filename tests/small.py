@@ -14,9 +14,11 @@ from azjax.training.metrics import Record
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.targets import no_extra
 
-NAMES = ("tic_tac_toe", "connect_four", "othello:4", "hex_swap:3", "breakthrough:5x3")
-FEW = NAMES[:3]  # For slower tests.
 conv = functools.partial(ResNetConfig, layers="conv", norm="batch")  # As in the papers.
+
+
+def take(tree, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 class Playing(types.SimpleNamespace):

@@ -1,7 +1,7 @@
 """Searches with a table as the evaluator, so that tests can set every output.
 
-There is one compiled program for each algorithm, engine and game, which all tests share. Its
-arguments are the table, the settings that are floats, the noise and the faults of the evaluator.
+There is one compiled program for each algorithm and game, which all tests share. Its arguments
+are the table, the settings that are floats, the noise and the faults of the evaluator.
 """
 
 import dataclasses
@@ -167,10 +167,15 @@ def pile_states():
     return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
 
 
-def repeat(*boards):
-    """Positions of tic-tac-toe, repeated to a batch."""
+def batch(*boards):
+    """Positions of tic-tac-toe."""
     states = [jax.device_get(from_board(board)) for board in boards]
-    return jax.tree.map(lambda *leaves: np.resize(leaves, (BATCH, *leaves[0].shape)), *states)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def repeat(*boards):
+    """The same, repeated to `BATCH` positions."""
+    return jax.tree.map(lambda leaf: np.resize(leaf, (BATCH, *leaf.shape[1:])), batch(*boards))
 
 
 # Every engine, rounded as in training, to compare bit for bit.

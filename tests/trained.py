@@ -6,7 +6,7 @@ moment instead of ten seconds.
 
 import contextlib
 import functools
-import io
+import json
 import os
 import pathlib
 import re
@@ -19,13 +19,15 @@ import jax
 import pytest
 
 from azjax import callbacks, training
-from azjax.cli import console, train
+from azjax.cli import train
 from azjax.games import solver
 from azjax.proof import certificate as certificates
 from azjax.runs import checkpoint
 from guard import sharing
 
 solve_once = functools.cache(solver.solve)
+# A separate cache: policies that `compiling_once` replaces are not for other tests.
+compile_once = functools.cache(certificates._compiled.__wrapped__)
 _PROGRAMS = {}
 
 
@@ -89,6 +91,7 @@ def compiling_once():
         patch.setattr(training, "make_iteration", make_iteration)
         patch.setattr(training, "make_state", make_state)
         patch.setattr(certificates, "search_policy", network_alone)
+        patch.setattr(certificates, "_compiled", compile_once)
         patch.setattr(certificates, "examine", _Called(certificates.examine))
         yield patch
 
@@ -149,29 +152,37 @@ def copy_at(patch, run_dir, copies):
 class Trained(NamedTuple):
     run_dir: pathlib.Path
     copies: pathlib.Path  # A folder for each moment.
-    out: str
-    err: str
     calls: list[str]  # Of slow functions.
 
 
 def train_once(folder):
     """A run of `azjax train` with a report; its certificate leaves out the two searches."""
-    run_dir, out, err, calls = folder / "run", io.StringIO(), io.StringIO(), []
+    run_dir, calls = folder / "run", []
 
     def count(owner, name):
         original = getattr(owner, name)
         patch.setattr(owner, name, lambda *a, **kw: calls.append(name) or original(*a, **kw))
 
-    with contextlib.ExitStack() as stack:
-        patch = stack.enter_context(compiling_once())
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(err))
+    with compiling_once() as patch:
         count(solver, "solve")
         count(checkpoint, "restore_player")
         copy_at(patch, run_dir, folder / "copies")
-        patch.setattr(console, "_PAUSE", 3600.0)  # Slow machines would print lines of progress.
-        assert train.main([*RUN, "--run-dir", str(run_dir)]) == 0
-    return Trained(run_dir, folder / "copies", out.getvalue(), err.getvalue(), calls)
+        assert train_in(run_dir, *RUN) == 0
+    return Trained(run_dir, folder / "copies", calls)
+
+
+def train_in(run_dir, *arguments):
+    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
+
+
+def records(run_dir, without_time=False):
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    times = ("seconds", "games_per_second") if without_time else ()
+    return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
+
+
+def read(run_dir, name="certificate.json"):
+    return json.loads((run_dir / name).read_text())
 
 
 def damage(run_dir, step):

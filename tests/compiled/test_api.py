@@ -14,7 +14,6 @@ import azjax
 import guard
 from azjax import players, runs, training
 from azjax.cli.players import parse
-from azjax.games import tic_tac_toe as rules
 from azjax.games.base import init_batch
 from azjax.players.arena import play_match
 from azjax.players.overrides import Overrides
@@ -27,6 +26,7 @@ from azjax.training.selfplay import Games, self_play, start_games
 from integers import add_untrained, forget, make_case, observe
 from refusals import assert_refused
 from small import make_run, playing
+from tables import batch
 from trained import compiling_once
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -64,8 +64,7 @@ def player(run_dir):
 @pytest.fixture(scope="module")
 def states():
     """Four positions, `[4, ...]`."""
-    boards = [[0] * 9, [1, 1, 0, -1, -1, 0, 0, 0, 0], [1, -1, 0, 0, 1, 0, 0, 0, 0], [1] + [0] * 8]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(rules.from_board, boards))
+    return batch([0] * 9, [1, 1, 0, -1, -1] + [0] * 4, [1, -1, 0, 0, 1] + [0] * 4, [1] + [0] * 8)
 
 
 @pytest.mark.compiles(2)
@@ -93,7 +92,6 @@ def test_calls_without_a_meaning_are_refused(player, states, tmp_path):
             lambda: start_games(SelfPlayConfig(), GAME, jax.random.split(KEY, 0)),
             "shape (0,): use one key, or a batch of one or more",
         ),
-        (lambda: azjax.make("chess"), "unknown game 'chess': use one of tic_tac_toe"),
         (lambda: azjax.load(tmp_path), "is not a run directory"),
     ]
     games = Games(states, jnp.zeros(4, jnp.int32))

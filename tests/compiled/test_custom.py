@@ -1,4 +1,4 @@
-"""Custom games and networks: all programs accept them, and import only code that is named."""
+"""Custom games and networks: they are played, and programs import only code that is named."""
 
 import io
 import pathlib
@@ -71,7 +71,7 @@ PROGRAMS = {
 }
 
 
-def test_programs_accept_custom_code(capfd):
+def test_custom_code_is_played(capfd):
     assert play.main([*PROGRAMS[play], *BOTH]) == 0
     assert "X: you, O: network #0" in capfd.readouterr().out
     run_dir, config = pathlib.Path("run"), runs.read_config("run")

@@ -20,8 +20,6 @@ from azjax.search import UCT
 from integers import make_case
 from refusals import assert_refused
 
-pytest.importorskip("flatbuffers")
-
 FILE = "player.stablehlo"
 
 

@@ -1,7 +1,6 @@
 """The program in `proofs/` does not import azjax, and its moves and counts are those of azjax."""
 
 import ast
-import importlib.util
 import pathlib
 import sys
 
@@ -20,7 +19,6 @@ from bad_players import explore_all
 from experiments.quantize import save_player
 from integers import make_case, observe, positions
 
-PATH = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 KINDS = {  # Game, whether the network is symmetric, and the number of overrides.
     "symmetric": ("connect_four:3x4x3", True, 300),
     "not symmetric": ("connect_four:3x3x3", False, 30),
@@ -66,22 +64,14 @@ def case(request, tmp_path_factory):
     return Case(tmp_path_factory.mktemp("player") / "player.npz", request.param)
 
 
-@pytest.fixture(scope="module")
-def program():
-    specification = importlib.util.spec_from_file_location("independent", PATH)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def keys_of(board, states):
     """Returns the keys of positions, from the stones of azjax."""
     mover = np.where(states.player == 0, 1, -1)[:, None] * states.board
     return board.join(*(((mover == sign) * board.cells).sum(axis=1) for sign in (1, -1)))
 
 
-def test_it_imports_only_numpy_and_the_standard_library():
-    content = PATH.read_text()
+def test_it_imports_only_numpy_and_the_standard_library(program):
+    content = pathlib.Path(program.__file__).read_text()
     nodes = [*ast.walk(ast.parse(content))]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}

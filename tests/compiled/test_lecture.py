@@ -15,13 +15,15 @@ from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, m
 from reference import persistent
 from reference import tic_tac_toe as rules
 
-LANES, SIMULATIONS, CONSTANT = 192, 30, 0.3
+LANES, CONSTANT = 192, 0.3
 
 
 @pytest.mark.compiles(1)
-def test_visits_are_distributed_as_in_the_reference(tic_tac_toe):
+@pytest.mark.parametrize("expansion", ["last", "random"])
+@pytest.mark.parametrize("count", [3, 30])  # Three try only some of the actions.
+def test_visits_are_distributed_as_in_the_reference(tic_tac_toe, count, expansion):
     """The means of the players agree within five standard errors, at one move and a later one."""
-    player = make_persistent(tic_tac_toe, PersistentConfig(SIMULATIONS, CONSTANT, "last", 512))
+    player = make_persistent(tic_tac_toe, PersistentConfig(count, CONSTANT, expansion, 512))
     learn = jax.jit(player.learn)
     memory, rng = player.init_memory(LANES), random.Random(0)
     references = [persistent.Memory() for _ in range(LANES)]
@@ -34,7 +36,7 @@ def test_visits_are_distributed_as_in_the_reference(tic_tac_toe):
         decision, memory = learn(jax.random.key(seed), states, memory)
         expected = np.zeros((LANES, 9))
         for lane, reference in enumerate(references):
-            args = rules, reference, position, SIMULATIONS, CONSTANT, rng, "last"
+            args = rules, reference, position, count, CONSTANT, rng, expansion
             for action, visits in persistent.learn(*args).items():
                 expected[lane, action] = visits
         for power in (1, 2):  # Also compare the spread.

@@ -35,9 +35,6 @@ def evaluate(params, key, states):
     return 2 * outputs[:, :-1], outputs[:, -1]
 
 
-evaluate.deterministic = True
-
-
 @functools.cache
 def roots():
     states = init_batch(GAME, BATCH)
@@ -184,7 +181,7 @@ def test_trees_of_several_leaves_add_up(algorithm):
         mean = total / np.maximum(tree.node_visits[:, node], 1)
         np.testing.assert_allclose(tree.node_values[inside, node], mean[inside], atol=1e-4)
     child = tree.children_index[batch, ROOT, result.action]
-    assert (tree.children_rewards[batch, ROOT, result.action] != -1).any() and (child > 0).all()
+    assert (child > 0).all()
 
 
 @pytest.mark.compiles(1)

@@ -17,7 +17,7 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import live
 from azjax.viz.live import live_data, solve
-from javascript import evaluate
+from javascript import evaluate, states_at
 from refusals import assert_refused
 
 # Games that are solved.
@@ -129,12 +129,7 @@ def positions(name, count, seed=0):
         [name, count, seed],
     )
     texts = np.random.default_rng(seed).permutation(texts)[:count].tolist()
-    boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
-    boards = np.where(boards == 2, -1, boards).astype(np.int8)
-    states = jax.tree.map(
-        lambda leaf: np.resize(leaf, (count, *leaf.shape)), games.make(name).init()
-    )
-    return texts, states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
+    return texts, states_at(games.make(name), texts)
 
 
 KINDS = {

@@ -16,8 +16,6 @@ from azjax.games import from_pgx
 from refusals import assert_refused
 from side_by_side import assert_same_rules
 
-pytest.importorskip("pgx")
-
 
 @pytest.fixture(autouse=True)
 def _shared():

@@ -21,6 +21,7 @@ from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, minimax, misere_pile, tic_tac_toe
 from refusals import assert_refused
+from small import take
 from tables import bench, pile_states
 
 ROWS = 8
@@ -52,10 +53,6 @@ def make_agent(kind, name="tic_tac_toe"):
         "minimax": lambda: minimax_agent(game, DEPTHS[name], evaluate, table),
         "alpha_beta": lambda: minimax_agent(game, DEPTHS[name], evaluate, table, prune=True),
     }[kind]()
-
-
-def take(tree, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def ask(agent, states, seed=0):

@@ -13,20 +13,16 @@ import pytest
 import azjax
 from azjax import _interrupts as interrupts
 from azjax import program, runs
-from azjax.cli import train, verify
+from azjax.cli import verify
 from azjax.games import base
 from azjax.proof import callbacks
 from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from refusals import check_program
-from trained import MOMENTS, RUN, damage, files
+from trained import MOMENTS, RUN, damage, files, read, records, train_in
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
-def train_in(run_dir, *arguments):
-    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
 
 
 def resume(run_dir, *arguments):
@@ -42,22 +38,12 @@ def arrays(run_dir):
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def records(run_dir, without_time=False):
-    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
-    times = ("seconds", "games_per_second") if without_time else ()
-    return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
-
-
 def assert_same_end(run_dir, whole):
     """Checks that two runs have the same final state, bit for bit, and one record per iteration."""
     left, right = arrays(run_dir), arrays(whole)
     assert {n: x.dtype for n, x in left.items()} == {n: x.dtype for n, x in right.items()}
     assert [name for name in left if left[name].tobytes() != right[name].tobytes()] == []
     assert records(run_dir, without_time=True) == records(whole, without_time=True)
-
-
-def read(run_dir, name="certificate.json"):
-    return json.loads((run_dir / name).read_text())
 
 
 # A whole run.

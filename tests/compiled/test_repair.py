@@ -1,6 +1,5 @@
 """Repair of players until they lose no game."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,16 +12,13 @@ from azjax.exact.repair import (
 )
 from azjax.players import Decision
 from bad_players import replay, small_batches
+from small import take
 
 
 @pytest.fixture(autouse=True)
 def _small_batches():
     with small_batches():
         yield
-
-
-def rows_of(states, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], states)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +87,7 @@ def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
     states = replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
     refuted[0, [1, 2]] = True
-    table = OverrideTable(rows_of(states, [0]), np.array([3], np.int32), refuted)
+    table = OverrideTable(take(states, [0]), np.array([3], np.int32), refuted)
 
     def decide(states):
         return blind_search(states)._replace(q_values=np.full((len(states.board), 9), 0.75))

@@ -26,6 +26,7 @@ from azjax.games.base import (
 )
 from azjax.games.check import check_game
 from azjax.games.square import ENCODINGS
+from integers import observe
 from nim import NIM
 from reference import Position, sign
 from refusals import assert_refused
@@ -120,11 +121,6 @@ def test_planes(walk):
         turned = board.reshape(-1, 3, 3).swapaxes(1, 2).reshape(-1, 9)
     mover = np.where(first, board, -turned)
     np.testing.assert_array_equal(relative, np.stack([mover == 1, mover == -1], -1).reshape(shape))
-
-
-def observe(game, states, encoding):
-    with guard.sharing():
-        return np.asarray(jax.jit(jax.vmap(lambda state: game.observe(state, encoding)))(states))
 
 
 # The error for a game that violates the contract; `tests/system/test_games.py` checks the games.
@@ -287,16 +283,3 @@ def test_capturing_every_piece_wins():
     assert [game.display.name_actions(state)[action] for action in actions] == ["a4a3", "a4b3"]
     after, rewards = jax.vmap(game.step, (None, 0))(state, actions)
     assert after.over.tolist() == [False, True] and rewards.tolist() == [0, 1]
-
-
-@pytest.mark.compiles(1)
-def test_a_swap_takes_over_the_mirrored_stone():
-    game = games.make("hex_swap:3")
-    step = jax.jit(game.step)
-    state, _ = step(game.init(), 1)
-    assert game.legal_actions(state)[9]
-    swapped, _ = step(state, 9)
-    assert swapped.board.tolist() == [0, 0, 0, -1, 0, 0, 0, 0, 0]
-    assert int(swapped.player) == 0 and not game.legal_actions(swapped)[9]
-    refused, _ = step(state, 5)
-    assert not game.legal_actions(refused)[9]

@@ -18,7 +18,7 @@ from azjax.training import effort
 from azjax.training.archive import add, draw, make_archive
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.selfplay import Games, self_play, start_games
-from small import playing
+from small import playing, take
 
 GAME, PILE = games.make("tic_tac_toe"), misere_pile.make()
 BATCH, PLIES, PLACES = 8, 20, 512
@@ -72,10 +72,6 @@ def openings(archive, opening_share, archive_share=0.0):
     shares = {"opening_share": opening_share, "archive_share": archive_share}
     with guard.sharing():
         return jax.device_get(start(jax.tree.map(np.float32, shares), archive))
-
-
-def take(entries, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], entries)
 
 
 @pytest.fixture(scope="module")

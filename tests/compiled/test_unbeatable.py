@@ -18,6 +18,7 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.training.parts import Parts, SelfPlayConfig
 from bad_players import pair, small_batches
+from reference import minimax
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
@@ -224,12 +225,8 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
 
 def pile_moves():
     """The first legal move in all positions of the pile."""
-    moves, layer = {}, {misere_pile_rules.start()}
-    while layer:
-        moves |= {position: misere_pile_rules.legal(position)[0] for position in layer}
-        after = [misere_pile_rules.play(p, a)[0] for p in layer for a in misere_pile_rules.legal(p)]
-        layer = {position for position in after if not position.over}
-    return moves
+    plies = minimax.reachable(misere_pile_rules)
+    return {p: misere_pile_rules.legal(p)[0] for ply in plies for p in ply if not p.over}
 
 
 def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):

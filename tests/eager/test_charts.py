@@ -1,4 +1,4 @@
-"""Charts: lines, ticks and names, to scale."""
+"""Charts: lines stay inside and rise with their numbers, and text is legible."""
 
 import itertools
 import re
@@ -30,6 +30,7 @@ def test_charts_of_any_numbers_stay_inside(log):
         if not log or ys[0] != -2.5:
             [d] = paths(line_chart("Any", xs, {"y": ys}, log=log))
             assert len(heights(d)) == points
+            assert heights(d) == sorted(heights(d), reverse=True)  # Larger numbers are higher.
             assert all(39 <= y <= 205 for y in heights(d))
 
 

@@ -114,11 +114,6 @@ def test_the_guide_uses_names_and_arguments_that_exist():
     check_all(TEXTS, check, AttributeError, ImportError, TypeError)
 
 
-def test_the_guide_has_what_it_needs():
-    settings = (ROOT / "mkdocs.yml").read_text()
-    assert "\nuse_directory_urls: false" in settings and "\n  - search\n  - offline " in settings
-
-
 # The table of mistakes, which `tests/mutations.py` makes.
 
 

@@ -9,6 +9,7 @@ from azjax.runs.pretrained import names
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.viz import page
 from azjax.viz.live import live_data
+from javascript import data_of
 from refusals import assert_refused
 
 FOUR = games.make("connect_four")
@@ -43,10 +44,6 @@ def test_a_page_shows_text_as_text_and_writes_shared_data_once(tmp_path):
     assert "\\u003c/script>" in text and [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert text.count("only once") == 1 and text.count('data-number="0"') == 2
     assert page.script() + "\nmountPage(document);" in text and page.style() in text
-
-
-def data_of(path):
-    return json.loads(path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0])
 
 
 def test_the_playground_of_the_guide_has_the_players_and_the_current_program():

@@ -37,7 +37,7 @@ def test_a_tree_is_continued_for_each_position(tic_tac_toe):
 
 
 def test_the_engine_is_the_one_chosen(monkeypatch, tic_tac_toe):
-    """The results are equal, so only the calls of the two loops tell them apart."""
+    """The results are equal, so only the calls of the loops tell them apart."""
     calls, states, key = [], init_batch(tic_tac_toe, 2), jax.random.key(0)
 
     def spy(engine, original, *args, **kwargs):

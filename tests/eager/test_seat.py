@@ -12,7 +12,6 @@ import azjax
 from azjax.exact import seat as seats
 from azjax.exact.exhaustive import Ends, Exploration
 from azjax.exact.repair import OverrideTable, empty_table, table_path
-from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig
 from azjax.players import Agent, Decision
 from azjax.players.overrides import Overrides, oriented_overrides
@@ -21,6 +20,7 @@ from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.search import PUCT
 from refusals import assert_refused
+from tables import batch
 
 SMOKE = presets.smoke(presets.get("default"))
 PARTS = make_parts(Config(network=MLPConfig(hidden=(4,), head_hidden=4), search=SMOKE.search))
@@ -29,13 +29,8 @@ START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None, False
 EMPTY = empty_table(PARTS.game)
 
 
-def states_of(*boards):
-    states = [jax.device_get(from_board(board)) for board in boards]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-
-
 def table_of(cell, action):
-    states = states_of(np.eye(9, dtype=int)[cell].tolist())
+    states = batch(np.eye(9, dtype=int)[cell].tolist())
     return OverrideTable(states, np.array([action], np.int32), np.zeros((1, 9), bool))
 
 
@@ -135,7 +130,7 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
 
 def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
     """Moves of the network are 0 here, and those of the search are the number of simulations."""
-    states = states_of([1, -1] + [0] * 7)
+    states = batch([1, -1] + [0] * 7)
     encoding = PARTS.network.encoding
     overrides = oriented_overrides(PARTS.game, encoding, states, np.array([7]))
     player = Player(PARTS, {}, 6, overrides=overrides)
@@ -151,7 +146,7 @@ def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
     monkeypatch.setattr(
         seats, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
     )
-    boards = states_of([1, -1] + [0] * 7, [0, 1] + [0] * 7)
+    boards = batch([1, -1] + [0] * 7, [0, 1] + [0] * 7)
     for simulations in (0, 5):
         act = seats.make_agent(player, simulations).act
         assert act(None, None, boards).action.tolist() == [7, simulations]

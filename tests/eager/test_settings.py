@@ -153,7 +153,7 @@ def test_a_preset_fits_a_game():
     assert presets.fit(Config(network=shared), unary).network.encoding == "unary"
 
 
-# Those that are easily lost; `tests/system/test_lowering.py` has the others.
+# Those that are easily lost; `tests/system/test_lowering.py` has all.
 LEARNING = "l2", "weight_decay", "clip_norm", "value_weight", "policy_surprise", "ema_decay"
 PLAYING = "games_at_once", "archive_share", "temperature", "temperature_plies"
 

@@ -116,8 +116,6 @@ def only_train(parts, **settings):
 # `strength.py` trains with a callback that has its own tests.
 @pytest.mark.parametrize("name", [path.stem for path in EXAMPLES if path.stem != "strength"])
 def test_an_example_runs(name, monkeypatch, capsys):
-    if name == "equinox_network":
-        pytest.importorskip("equinox")
     monkeypatch.setattr(sys, "argv", [name])  # Without the options of pytest.
     blunders = itertools.cycle([1, 0])  # No training takes more than two iterations.
     verdict = types.SimpleNamespace

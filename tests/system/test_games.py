@@ -1,4 +1,4 @@
-"""Games against published numbers and those of pgx; a game without fields, searched and trained."""
+"""Games against published numbers and those of pgx."""
 
 import itertools
 

@@ -40,10 +40,6 @@ def test_an_iteration_follows_its_configuration(name):
     assert ("stablehlo.convolution" in text) == (getattr(config.network, "layers", "") == "conv")
 
 
-# Tracing the policies of mctx takes long; `tests/compiled/test_mctx.py` has their settings.
-OURS = [settings for settings in OTHERS if not type(settings).__name__.startswith("Mctx")]
-
-
-@pytest.mark.parametrize("settings", OURS, ids=lambda settings: type(settings).__name__)
+@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: type(settings).__name__)
 def test_every_setting_changes_the_program(settings):
     assert without_effect(settings, OTHERS[settings]) == []

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import pathlib
 import shutil
 import sys
@@ -26,6 +25,7 @@ from javascript import (
     check_fits,
     check_tree,
     component,
+    data_of,
     go,
     opened,
     press,
@@ -112,7 +112,7 @@ def test_a_page_searches_as_python_does_and_is_used_by_keys(browser, exported, v
     ("name", "width", "scheme"), [("explain", 390, "light"), ("playground", 1280, "dark")]
 )
 def test_pages_are_legible_and_accessible(browser, barriers, exported, name, width, scheme):
-    """A page about a training, and the playground, in both themes."""
+    """A page about a training in the light theme, and the playground in the dark one."""
     path = exported if name == "explain" else PLAYGROUND / "index.html"
     with opened(browser, path, width, color_scheme=scheme) as page:
         if name == "explain":
@@ -141,7 +141,7 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(page):
         assert paper() == expected
 
 
-# The explorer on screens of three sizes.
+# The explorer on screens of two sizes.
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +186,6 @@ def test_every_size_of_screen_and_search_is_legible(browser, make_page, size, co
 
 
 # Pages of other games and players.
-
-
-def data_of(path):
-    return json.loads(path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0])
 
 
 def kinds_of(page):

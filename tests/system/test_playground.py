@@ -9,7 +9,7 @@ import pytest
 import azjax
 import playground
 from azjax.players.overrides import oriented_overrides
-from javascript import evaluate, opened, press
+from javascript import evaluate, opened, press, states_at
 
 # Plays games against random replies; returns the player's moves by position, and its lost games.
 PLAY = """async ([packed, count]) => {
@@ -35,13 +35,6 @@ MOVES = """async ([packed, texts]) => {
   const shipped = await azjax.openShipped(packed);
   return texts.map((text) => shipped.choose(shipped.game.read(text)).action);
 }"""
-
-
-def states_at(game, texts):
-    boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
-    boards = np.where(boards == 2, -1, boards).astype(np.int8)
-    states = jax.tree.map(lambda leaf: np.resize(leaf, (len(boards), *leaf.shape)), game.init())
-    return states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
 
 
 def test_players_choose_the_moves_of_python_and_a_proved_one_loses_no_game():
@@ -170,7 +163,7 @@ def test_replies_are_chosen_and_lines_end(browser, written):
         tab.wait_for_function("document.querySelector('[data-random]').dataset.random === '100'")
 
 
-def test_without_a_proof_the_page_claims_none(browser, written, tmp_path):
+def test_without_a_proof_the_page_claims_none(browser, tmp_path):
     packed = playground.pack_shipped("connect_four")
     player = azjax.load("connect_four")
     path = playground.write_playground(tmp_path / "page.html", player, [packed])
@@ -182,3 +175,6 @@ def test_without_a_proof_the_page_claims_none(browser, written, tmp_path):
     with opened(browser, host) as tab:
         frame = tab.frame_locator("iframe")
         frame.locator(".az-match [data-cell='3']").wait_for()
+        frame.locator("[data-claim=open]").wait_for()
+        assert frame.locator("[data-claim=proved]").count() == 0
+    assert "never loses" not in path.read_text().partition("<script")[0]

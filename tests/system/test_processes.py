@@ -1,7 +1,6 @@
 """Several processes train one network: one run directory, the same results, no deadlock."""
 
 import dataclasses
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from azjax.runs.directory import CheckpointError
 from azjax.training.step import make_mesh
-from trained import process_environment, without_progress
+from trained import process_environment, read, records, without_progress
 
 # Two processes with two devices each, which share four shards of the buffer.
 SHORT = ["--smoke", "--network.kind", "mlp", "--max-iterations", "4", "--checkpoint-every", "2"]
@@ -89,11 +88,6 @@ sys.exit(train.main(sys.argv[1:]))
     return finish([start(command, JAX_PROCESS_ID=str(index), **shared) for index in range(2)])
 
 
-def iterations(run_dir):
-    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["iteration"] for line in lines]
-
-
 def restore(run_dir):
     """The newest state in one process."""
     parts = make_parts(runs.read_config(run_dir))
@@ -153,11 +147,12 @@ loop.make_record = watched
     assert f"run directory: {run_dir}\n" in outs[0] and outs[1] == ""
     assert arrays(run_dir) == arrays(interrupted)
     assert names(tmp_path) == ["interrupted", "run"]
-    assert names(run_dir / "checkpoints") == ["2", "3"] and iterations(run_dir) == [1, 2, 3]
+    assert names(run_dir / "checkpoints") == ["2", "3"]
+    assert [record["iteration"] for record in records(run_dir)] == [1, 2, 3]
     assert names(run_dir / "checkpoints" / "3" / "player") == ["arrays.npz"]
     assert len(names(run_dir / "snapshots")) == 4
-    assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
-    assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
+    assert read(run_dir)["device"].startswith("4 x")
+    assert read(run_dir, "plan.json")["cpu_devices"] == 2
 
 
 def test_a_process_names_one_that_was_killed(tmp_path):

@@ -1,6 +1,6 @@
 """Long searches: all engines, UCT in distribution, and mctx's policies compared with azjax's.
 
-Each difference that `docs/explanation/search.md` states has a test here, which runs both sides.
+The differences that `docs/explanation/search.md` states have tests here and in `tests/compiled`.
 """
 
 import functools
@@ -22,7 +22,7 @@ from azjax.networks import MLPConfig, make_network
 from azjax.search import ALGORITHMS, PUCT, ROOT, UCT, Gumbel, MctxPolicy, make_search, mctx_fns
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, uct
-from tables import BATCH, ENGINES, assert_equal, bench, search_by, search_table
+from tables import BATCH, ENGINES, assert_equal, batch, bench, search_by, search_table
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
@@ -106,10 +106,6 @@ TWO_LEFT = (1, -1, 1, -1, -1, 1, 0, 1, 0)  # O to move, in cells 6 or 8.
 THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win in cell 2.
 OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
 WON = (1, 1, 1, -1, -1, 0, 0, 0, 0)
-
-
-def batch(*boards):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(from_board, boards))
 
 
 def find(config, states, params=None, evaluate=BENCH.evaluate):

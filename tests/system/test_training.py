@@ -1,4 +1,4 @@
-"""Whole trainings: learning, many at once, their memory, both engines, what stops them."""
+"""Whole trainings: learning, many at once, their memory, the engine of mctx, what stops them."""
 
 import functools
 import json
@@ -9,11 +9,10 @@ import signal
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import azjax
 from azjax import runs, training
-from azjax.cli import train, verify
+from azjax.cli import verify
 from azjax.networks import MLPConfig
 from azjax.proof import certificate
 from azjax.runs import presets
@@ -26,7 +25,7 @@ from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
 from tables import assert_equal
 from terminal import Terminal
-from trained import RUN, compiling_once, network_alone, process_environment
+from trained import RUN, compiling_once, network_alone, process_environment, read, records, train_in
 
 TINY = presets.smoke(presets.get("mlp"))
 
@@ -87,7 +86,6 @@ def test_the_estimate_matches_the_memory_analysis_of_xla():
 
 def test_games_of_pgx_are_played_in_groups_and_stored():
     """Their states have a leaf without elements."""
-    pytest.importorskip("pgx")
     selfplay = SelfPlayConfig(games=16, games_at_once=8, unroll_length=4, archive=20_000)
     network, learner = MLPConfig(hidden=(4,), head_hidden=4), LearnerConfig(batch_size=8, steps=1)
     sections = {"selfplay": selfplay, "network": network, "learner": learner}
@@ -103,19 +101,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
 # Runs of the program.
 
 
-def train_in(run_dir, *arguments):
-    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
-
-
-def records(run_dir):
-    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-
-
-def read(run_dir, name="certificate.json"):
-    return json.loads((run_dir / name).read_text())
-
-
-def test_both_engines_train_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
+def test_the_engine_of_mctx_trains_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(certificate, "search_policy", network_alone)
     run_dir = tmp_path / "mctx"
     options = ["--no-report", "--selfplay.engine", "mctx"]
