@@ -102,7 +102,6 @@ PRESETS = {
             opening_plies=16,
             archive=2**20,
             archive_share=0.8,
-            fast_simulations=4,
         ),
         replay=ReplayConfig(capacity=131_072),
         learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=2e-3, decay_steps=10_000),
