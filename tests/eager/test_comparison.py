@@ -138,9 +138,9 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
 def test_the_time_that_a_game_takes_grows_with_its_positions(monkeypatch):
     solved = types.SimpleNamespace(decisions=range(134_289 * 2**10))
     monkeypatch.setattr(expect.console, "solve", lambda game: solved)
-    moves = 245_760 * 2**3.5  # 2.8 million.
+    moves = 327_680 * 2**3.5  # 3.7 million.
     said = expect.describe(GAME, rate=moves / 600)
-    assert f"after {moves:,.0f} moves, 10 minutes here" in said and "15 minutes to 100" in said
+    assert f"after {moves:,.0f} moves, 10 minutes here" in said and "18 minutes to 110" in said
     shipped = games.make("connect_four")
     assert "209,321,984 moves: 10 hours here" in expect.describe(shipped, 209_321_984 / 36_000)
     assert "an hour makes 7,200 moves" in expect.describe(games.make("hex:7"), 2.0)
