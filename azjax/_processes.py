@@ -106,18 +106,13 @@ def _disconnect() -> None:
         jax.distributed.shutdown()
 
 
-def index_and_count() -> tuple[int, int]:
-    """Returns the index of this process and their number; JAX's public functions would start it."""
+def is_first() -> bool:
+    """Whether this is process 0, which writes and prints; JAX's function would start JAX."""
     if not jax.distributed.is_initialized():
-        return 0, 1
+        return True
     from jax._src.distributed import global_state
 
-    return global_state.process_id, global_state.num_processes
-
-
-def is_first() -> bool:
-    """Returns whether this is process 0, which writes and prints."""
-    return index_and_count()[0] == 0
+    return global_state.process_id == 0
 
 
 def cores() -> int:

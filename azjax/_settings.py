@@ -68,6 +68,7 @@ MOST_SIMULATIONS = 1_000_000  # The search tree has a node for each.
 Positive = Annotated[int, Range(1)]
 Count = Annotated[int, Range(0)]
 Simulations = Annotated[int, Range(1, MOST_SIMULATIONS)]
+AnySimulations = Annotated[int, Range(0, MOST_SIMULATIONS)]  # 0: the network alone.
 NonNegative = Annotated[float, Range(0)]
 Fraction = Annotated[float, Range(0, 1)]
 

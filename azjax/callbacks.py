@@ -70,7 +70,6 @@ class Printer(Callback):
     """
 
     def __init__(self, show: Callable[[Record], None]):
-        """Takes the function."""
         self._show = show
 
     def on_iteration(self, loop: Loop) -> None:

@@ -109,7 +109,7 @@ def make_measure(game: Game) -> tuple[Callable[[Parts, Any], float], int]:
 
         def measure(parts, variables):
             player = Player(parts, parts.network.fold(variables))
-            return int(certificate.examine(player, solution)[0].blunders) / len(solution.decisions)
+            return int(certificate.examine(player, solution).blunders) / len(solution.decisions)
 
         return measure, len(solution.decisions)
     if game.positions is None:

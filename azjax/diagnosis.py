@@ -172,7 +172,6 @@ def _random_position(game: Game, most: int, key: jax.Array) -> State:
 
 
 def _policies(case: _Case) -> list[Finding]:
-    """Compares the network's policy with that of the search, in the buffer."""
     outputs = case.parts.network.infer(case.params, case.samples.planes)
     loss = policy_loss(outputs[0], case.samples.policy, case.samples.legal)
     entropy = jnp.sum(jax.scipy.special.entr(case.samples.policy), axis=-1)

@@ -8,7 +8,6 @@ sheet. CSS classes let a page adapt it to a dark theme.
 import base64
 import dataclasses
 import math
-import os
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from azjax._files import temporary, write_text
+from azjax._files import Path, temporary, write_text
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
@@ -50,7 +49,7 @@ class Drawing:
         image = node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
         return ElementTree.tostring(image, encoding="unicode", method="html")
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Path) -> None:
         """Writes an SVG file, if `check_folder` accepts the path."""
         path = pathlib.Path(path)
         check_folder(path)
@@ -275,7 +274,6 @@ def _stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
 
 
 def _disc(center: tuple[float, float], mark: int) -> ElementTree.Element:
-    """Draws a disc, with its mark cut out."""
     color, name = _LOOKS[mark]
     circle = node("circle", {"cx": center[0], "cy": center[1], "r": CELL * 0.42})
     cut = _mark(center, mark, 0.5, {"stroke": PAPER, "class": "az-cut", "stroke-width": 2})

@@ -215,8 +215,7 @@ def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Part
         replay = dataclasses.replace(config.replay, shards=mesh.size)
         config = dataclasses.replace(config, replay=replay)
         parts = make_parts(config, parts.game, parts.network)
-    training.check_parts(parts, mesh.size)
-    memory.check_fits(memory.estimate(parts, mesh))
+    memory.check_fits(memory.estimate(parts, mesh))  # The estimate checks the parts first.
     return config, parts, mesh
 
 
@@ -362,7 +361,6 @@ class Run:
         return [callback for callback in listed if callback]
 
     def _write_report(self, announce: Callable[[str], None]) -> None:
-        """Writes `report.html`; a failure does not affect the run."""
         announce("writing the report")
         solution = self.verification and self.verification.solution
         try:

@@ -18,17 +18,21 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from azjax import games, runs
 from azjax._settings import NonNegative, Positive
 from azjax.cli import console
+from azjax.drawing import Drawing, node
 from azjax.training.metrics import read_records
-from azjax.viz.chart import line_chart, standalone
+from azjax.viz.chart import line_chart
 
 _EXAMINE = "5"  # Maximum number of iterations between two points of a curve.
 _LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
+# The colors of lines in a dark theme.
+_DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,8 +180,20 @@ def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
     title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
     chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
     path = out / f"{game.replace(':', '-')}.svg"
-    standalone(chart).save(path)
+    _standalone(chart).save(path)
     print(f"plot: {path}")
+
+
+def _standalone(chart: Element) -> Drawing:
+    """Makes a chart a separate SVG file, with the colors of the viewer's theme."""
+    dark = "; ".join(f"--az-series-{i + 1}: {color}" for i, color in enumerate(_DARK))
+    style = (
+        ".az-chart:root { color: #24292f } @media (prefers-color-scheme: dark) "
+        f"{{ .az-chart:root {{ color: #e6e8eb; {dark} }} }}"
+    )
+    chart.set("style", f"max-width: {chart.get('width')}px; height: auto")
+    chart.insert(0, node("style", None, style))
+    return Drawing(chart)
 
 
 main = console.make_main(run, Options, "experiments.ladder", "call it again to continue")

@@ -63,7 +63,6 @@ def run(options: Options) -> int:
 
 
 def _show_matches(matches: list[Match]) -> None:
-    """Prints wins, draws and losses from each seat, and the scores."""
     rows = [
         (
             *(match.first, match.second, moves),

@@ -107,7 +107,6 @@ def _spell(name: str, value: str) -> list[str]:
 
 
 def _show(options: Options, curves: list[Curves], effects: list[Effect]) -> None:
-    """Prints a row for each setting."""
     rows = []
     for one, effect in zip(curves, [None, *effects], strict=True):
         cost = one.cost(options.target)

@@ -113,7 +113,6 @@ def _pack_networks(
 
 
 def _draw_run(run_dir: pathlib.Path, player: Player) -> Drawing | None:
-    """Returns the animation of a run; None if it saved no snapshots."""
     try:
         return animation.draw_run(run_dir, player.game, solve(player.game))
     except ValueError as error:

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from typing import Annotated
 
-from azjax._settings import MOST_SIMULATIONS, Positive, Range
+from azjax._settings import AnySimulations, Positive
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.games.base import describe, state_shapes
@@ -19,7 +19,7 @@ class Options:
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
     """The file to write. Its name ends in .stablehlo."""
-    simulations: Annotated[int, Range(0, MOST_SIMULATIONS)] | None = None
+    simulations: AnySimulations | None = None
     """Export the moves of a search with this many simulations; 0: the moves of the network alone.
     Default: the network's logits and value."""
     batch_size: Positive | None = None

@@ -141,7 +141,6 @@ def play_game(game: Game, seats: Seats, hint: Machine) -> None:
 
 
 def _choose(game: Game, state: State, machine: Machine) -> int:
-    """Returns the action that a machine chooses, and prints it."""
     decision, seat = machine.decide(state), int(game.player(state))
     played = name_actions(game, state)[int(decision.action)]
     print(f"{MARKS[seat]} ({machine.name}) plays {played}{expects(decision, seat)}")

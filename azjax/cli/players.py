@@ -78,7 +78,6 @@ _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 class Spec(NamedTuple):
     """A parsed description of a player."""
 
-    text: str
     name: str  # One of `_FORMS`, `gtp`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
     run_dir: pathlib.Path | None = None
@@ -89,10 +88,10 @@ def parse(text: str) -> Spec:
     """Parses a description; raises a ValueError for an unknown player or what it does not take."""
     name = re.split("[:@#]", text)[0]
     if text.startswith("gtp:"):
-        return Spec(text, "gtp")
+        return Spec("gtp")
     if name not in _FORMS:
         if text in pretrained.names():
-            return Spec(text, "shipped", run_dir=pathlib.Path(text))
+            return Spec("shipped", run_dir=pathlib.Path(text))
         known = [*_FORMS, *pretrained.names()]
         names = ", ".join(known) + did_you_mean(name, known)
         raise ValueError(f"unknown player {name!r}: use one of {names}")
@@ -103,7 +102,7 @@ def parse(text: str) -> Spec:
         number = f", a number up to {MOST_SIMULATIONS}" * (_NUMBER in form)
         raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}")
     types = {"number": int, "run_dir": pathlib.Path, "checkpoint": int}
-    return Spec(text, name, **{key: types[key](value) for key, value in found.items()})
+    return Spec(name, **{key: types[key](value) for key, value in found.items()})
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
@@ -217,7 +216,6 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
-    """Returns a player that searches; checks that a tree fits in memory."""
     number = spec.number or _SIMULATIONS.get(spec.name, search.num_simulations)
     search = dataclasses.replace(search, num_simulations=number)
     check_trees(search, game, 1)

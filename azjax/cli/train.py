@@ -155,7 +155,6 @@ def _set_outcome(named: str) -> None:
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
-    """Prints where the results are and what to do next."""
     if run.report_error:
         write_note(run.report_error)
     elif run.report:

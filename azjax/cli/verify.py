@@ -12,7 +12,7 @@ import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._settings import MOST_SIMULATIONS, Count, Range
+from azjax._settings import AnySimulations, Count
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
 from azjax.exact import exhaustive
@@ -42,7 +42,7 @@ class Options:
     against every reply, as with --lines first. For a run, use --run-dir instead."""
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
-    simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
+    simulations: tuple[AnySimulations, ...] = ()
     """Simulations of the searches that are examined in addition to the network alone. Default: 32,
     and a custom search's own number; on labelled positions 32 and 600. With --lines, one number;
     default 0, the network alone."""
@@ -116,7 +116,7 @@ def _verify(options: Options, player: Player) -> int:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        actions = np.asarray(certificates.examine(player, solution)[0].actions)
+        actions = np.asarray(certificates.examine(player, solution).actions)
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect
@@ -151,7 +151,6 @@ def _show_blunders(
 
 
 def _evaluate(options: Options, player: Player, positions: Positions) -> None:
-    """Prints the errors of the network alone and with its search on labelled positions."""
     numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
     results = {number: evaluate(player, positions, number) for number in numbers}
     counts = {number: errors for number, (errors, _) in results.items()}
@@ -209,7 +208,6 @@ def _errors_as_json(
 
 
 def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
-    """Prints tables of the errors by class, with 95% intervals."""
     first = next(iter(counts.values()))
     shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
     for title, totals, kind in (
@@ -242,7 +240,6 @@ def folder_of(name: str) -> pathlib.Path:
 
 
 def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
-    """Plays a player against every reply and prints how the games end; returns the exit status."""
     assert options.lines is not None
     simulations = options.simulations[0] if options.simulations else 0
 

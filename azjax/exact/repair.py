@@ -137,13 +137,6 @@ def make_analyze(game: Game, decide: Callable[[State], Decision], table: Overrid
     return analyze
 
 
-class Repaired(NamedTuple):
-    """The result of a repair."""
-
-    table: OverrideTable  # With better moves.
-    starts: list[Line]  # A line to each position with a new move, to explore from.
-
-
 def repair_games(
     game: Game,
     table: OverrideTable,
@@ -151,10 +144,11 @@ def repair_games(
     seat: int,
     analyze: Analyze,
     symmetric: bool,
-) -> Repaired:
+) -> tuple[OverrideTable, list[Line]]:
     """Adds moves to a table, at most one for each lost game of the player with this table.
 
-    The analyses of `analyze`, which come from a longer search, are updated.
+    The analyses of `analyze`, which come from a longer search, are updated. Returns the table, and
+    a line to each position with a new move, to explore from.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
     states = replay(game, lines)
@@ -181,7 +175,7 @@ def repair_games(
     refuted = [analysis.refuted for analysis in changed]
     symmetries = symmetries_of(game, symmetric).actions
     table = _add(game, table, [*changed.values()], moves, refuted, symmetries)
-    return Repaired(table, [line for analysis, line in starts.items() if not analysis.is_lost])
+    return table, [line for analysis, line in starts.items() if not analysis.is_lost]
 
 
 def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analysis, int]:

@@ -4,21 +4,20 @@ import hashlib
 import pathlib
 import tempfile
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from azjax._files import Path, remove
-from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
+from azjax._settings import AnySimulations, Count, checked
 from azjax.exact import exhaustive
 from azjax.exact.exhaustive import Watch, finish
 from azjax.exact.moves import Act, Line
 from azjax.exact.repair import (
     TABLE_SUFFIX,
     OverrideTable,
-    Repaired,
     empty_table,
     load_table,
     make_analyze,
@@ -38,7 +37,6 @@ from azjax.training.step import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
 SEATS: dict[Seat, int] = {"first": 0, "second": 1}
-_Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
@@ -108,7 +106,7 @@ def prove_seat(
     """
     checked("player", player, Player)
     seat = checked("seat", seat, Seat)
-    simulations = checked("simulations", simulations, _Simulations)
+    simulations = checked("simulations", simulations, AnySimulations)
     rounds = checked("rounds", rounds, Count)
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
@@ -191,7 +189,7 @@ class _Games(NamedTuple):
                 (folder, last), symmetric = explore("-copies"), False
         return SeatProof(last, folder, symmetric, table)
 
-    def improve(self, proof: SeatProof) -> Repaired:
+    def improve(self, proof: SeatProof) -> tuple[OverrideTable, list[Line]]:
         """Repairs the lost games of an exploration, and then those that follow from the repair.
 
         The table is saved after each repair, so its moves survive an interruption.
@@ -219,7 +217,7 @@ class _Games(NamedTuple):
                 lost = list(exhaustive.lost_games(folder))
             if not lost:
                 break
-        return Repaired(table, starts)
+        return table, starts
 
 
 def make_agent(player: Player, simulations: int) -> Agent:

@@ -19,6 +19,7 @@ from azjax.games.base import (
     random_action,
     state_shapes,
 )
+from azjax.games.symmetries import symmetries_of
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _SHOWN = 3  # Plies of one game in which the display is checked.
@@ -58,7 +59,6 @@ def _fields(game: Game) -> Rules:
 
 
 def _types(game: Game) -> Rules:
-    """Checks the shapes and types of all results by tracing the functions."""
     state = state_shapes(game)
     after, reward = jax.eval_shape(game.step, state, jax.ShapeDtypeStruct((), jnp.int32))
     weak = [leaf.weak_type for leaf in jax.tree.leaves(after)]  # They cause recompilation.
@@ -86,7 +86,6 @@ def _types(game: Game) -> Rules:
 
 
 def _symmetries(game: Game) -> Rules:
-    """Checks that the permutations form a group."""
     if game.symmetries is None:
         return
     cells, actions = game.symmetries.cells, game.symmetries.actions
@@ -110,7 +109,6 @@ def _symmetries(game: Game) -> Rules:
 
 
 def _positions(game: Game) -> Rules:
-    """Checks the labelled positions, and the outcomes of moves that end the game."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
@@ -132,7 +130,6 @@ def _positions(game: Game) -> Rules:
 
 
 def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
-    """Plays all games in parallel, each with its symmetric copies."""
     check_step = jax.jit(jax.vmap(functools.partial(_check_step, game)))
     copies = num_games, game.num_symmetries
     states = jax.tree.map(
@@ -166,10 +163,8 @@ def _check_step(game: Game, key: jax.Array, states: State):
     """
     state = jax.tree.map(lambda leaf: leaf[0], states)
     action = random_action(game, key, state)
-    sizes = np.prod(game.board_shape), game.num_actions
-    cells, actions = (np.arange(size)[None] for size in sizes)
-    if game.symmetries is not None:
-        cells, actions = game.symmetries.cells, game.symmetries.actions
+    symmetries = symmetries_of(game)
+    cells, actions = symmetries.cells, symmetries.actions
     transformed = jnp.asarray(np.argsort(actions))[:, action]
     after, rewards = jax.vmap(game.step)(states, transformed)
     over, players = jax.vmap(game.is_over)(states), jax.vmap(game.player)(states)
@@ -213,7 +208,6 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
 
 
 def _place(moves: list[np.ndarray], row: int) -> str:
-    """Describes the current position of a game by its moves."""
     made = [int(actions[row]) for actions in moves if actions[row] >= 0]
     return f" after the actions {made}" if made else " at the start"
 

@@ -58,7 +58,6 @@ def _fillings(rows: int, columns: int) -> list[int]:
 
 
 def _symmetries(rows: int, columns: int) -> Symmetries:
-    """Returns the identity and the left-right reflection."""
     across = np.arange(columns, dtype=np.int32)
     cells = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     count = min(columns, 2)  # A single column is its own reflection.

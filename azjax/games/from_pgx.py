@@ -125,7 +125,6 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns the display: text, names of actions, and pictures except for pieces."""
     if name == "hex":
         return Display(draw=_draw)
     shared = {"tic_tac_toe": mnk.display(3, 3, 3), "connect_four": connect_four.display(6, 7, 4)}

@@ -10,7 +10,7 @@ from azjax.games.base import State
 from azjax.games.rows import distinct, pack
 
 _HASHES = 16  # Pairs of hash functions to try until one distinguishes all positions.
-_MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
+_MIXER = np.uint32(0x85EBCA77)
 
 
 def contents(states: State, axes: int = 0) -> jax.Array:
@@ -39,7 +39,7 @@ def buckets(states: State, count: int) -> jax.Array:
     numbers = contents(states, axes=1)
     weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
     mixed = weigh(numbers, 2 * weights + 1)
-    mixed = (mixed ^ (mixed >> 16)) * _MIXERS[1]
+    mixed = (mixed ^ (mixed >> 16)) * _MIXER
     return (mixed ^ (mixed >> 13)) % np.uint32(count)
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import ILLEGAL, Display, Game, Positions, guard_step
+from azjax.games.square import column_name
 
 _DEFAULT = (3, 4, 5)
 _MOST = 127  # Stones; a heap is an int8.
@@ -33,18 +34,17 @@ class State(NamedTuple):
     player: jax.Array
 
 
+@functools.cache
 def make(*sizes: int) -> Game:
     """Returns the game with heaps of these sizes; repeated calls return the same object."""
-    return _make(sizes or _DEFAULT)
-
-
-@functools.cache
-def _make(sizes: tuple[int, ...]) -> Game:
+    if not sizes:
+        return make(*_DEFAULT)
     if min(sizes) < 1 or sum(sizes) > _MOST:
         given = "x".join(map(str, sizes))
         raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")
     heap = np.repeat(np.arange(len(sizes)), sizes)
     taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
+    names = [f"{column_name(row)}{stones}" for row, stones in zip(heap, taken, strict=True)]
     digits, count = max(sizes).bit_length(), _count_positions(sizes)
     is_solvable = count <= _SOLVABLE
     has_labels = not is_solvable and math.prod(size + 1 for size in sizes) * sum(sizes) <= _LABELED
@@ -75,7 +75,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
         observe=observe,
         most_positions=count if is_solvable else None,
         positions=functools.partial(label, sizes) if has_labels else None,
-        display=Display(_render, name_actions=lambda state: _names(heap, taken)),
+        display=Display(_render, name_actions=lambda state: names),
     )
 
 
@@ -104,12 +104,4 @@ def _count_positions(sizes: tuple[int, ...]) -> int:
 
 def _render(state: State) -> str:
     rows = enumerate(np.asarray(state.heaps).tolist())
-    return "\n".join(f"{_letter(row)} {'|' * left or '-'}" for row, left in rows)
-
-
-def _names(heap: np.ndarray, taken: np.ndarray) -> list[str]:
-    return [f"{_letter(row)}{count}" for row, count in zip(heap, taken, strict=True)]
-
-
-def _letter(row: int) -> str:
-    return chr(ord("a") + row)
+    return "\n".join(f"{column_name(row)} {'|' * left or '-'}" for row, left in rows)

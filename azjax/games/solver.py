@@ -11,6 +11,7 @@ import numpy as np
 
 from azjax.games.base import Game, State, describe, play
 from azjax.games.rows import batches, distinct, pack, unpack
+from azjax.games.symmetries import symmetries_of
 
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
 
@@ -63,22 +64,18 @@ class Solution(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)
 
 
-def _check_enumerable(game: Game) -> int:
-    if game.most_positions is None or not game.enumerable:
-        raise ValueError(
-            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
-            "use a game such as tic_tac_toe"
-        )
-    return game.most_positions
-
-
 def solve(game: Game) -> Solution:
     """Enumerates every reachable state and solves the game by backward induction.
 
     Raises:
       ValueError: if `most_positions` is unknown or too large, or the game exceeds its limits.
     """
-    layers, discounts, (children, rewards, legal) = _enumerate(game, _check_enumerable(game))
+    if not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
+            "use a game such as tic_tac_toe"
+        )
+    layers, discounts, (children, rewards, legal) = _enumerate(game, game.most_positions or 0)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -173,8 +170,7 @@ def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
     transformed move.
     """
     _, numbers = distinct(pack(solution.states))
-    identity = np.arange(game.num_actions)[None]
-    actions = identity if game.symmetries is None else game.symmetries.actions
+    actions = symmetries_of(game).actions
     copies = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
     for rows in map(slice, solution.layers[:-1], solution.layers[1:]):
         parents, moves = np.nonzero(solution.legal[rows])

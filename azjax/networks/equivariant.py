@@ -151,7 +151,12 @@ def make(config: Config, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype
     else:
         kind, widths = EquivariantResNet, (config.width,)
         plain = functools.partial(resnet.plain, config)
-    check_widths(game, {*widths, config.head_hidden})
+    widths = {*widths, config.head_hidden}
+    if any(width % game.num_symmetries for width in widths):
+        raise ValueError(
+            f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
+            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}"
+        )
     group = symmetry_group(game)
     module = functools.partial(kind, config, game.num_actions, group=group)
     network = wrap(game, module(jnp.float32), config.encoding, module(learning_dtype))
@@ -161,15 +166,6 @@ def make(config: Config, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype
         plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
     )
-
-
-def check_widths(game: Game, widths: set[int]) -> None:
-    """Raises ValueError if symmetries cannot share the layers."""
-    if any(width % game.num_symmetries for width in widths):
-        raise ValueError(
-            f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
-            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}"
-        )
 
 
 def fold(group: Group, variables: Variables) -> Folded:

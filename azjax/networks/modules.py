@@ -33,7 +33,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     """
     _check_module(module)
     network = wrap(game, module, encoding, module)
-    check_outputs(game, network, TypeError, ValueError)
+    check_outputs(game, network)
 
     def train(variables, planes, axis_name):
         outputs, updated = network.train(variables, planes, axis_name)
@@ -92,11 +92,8 @@ def _check_module(module: Any) -> None:
         )
 
 
-def check_outputs(game: Game, network: Network, *errors: type[Exception]) -> None:
-    """Checks a module's outputs for a batch of 3, in evaluation and in training.
-
-    The `errors` and Flax's are raised if the module cannot be applied to the planes.
-    """
+def check_outputs(game: Game, network: Network) -> None:
+    """Checks a module's outputs for a batch of 3, in evaluation and in training."""
     one = observed_planes(game, network.encoding)
 
     def compute(planes):
@@ -108,7 +105,7 @@ def check_outputs(game: Game, network: Network, *errors: type[Exception]) -> Non
     planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
     try:
         returned, (before, after) = jax.eval_shape(compute, planes)
-    except (FlaxError, *errors) as error:
+    except (FlaxError, TypeError, ValueError) as error:
         reason = str(error).split(" (http")[0].split("\n")[0]
         raise ValueError(
             f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "

@@ -55,7 +55,7 @@ def from_nnx(
         return outputs, average_over_devices({"state": state}, axis_name)
 
     network = unfolded(game, encoding, init, apply, train)
-    check_outputs(game, network, TypeError, ValueError)
+    check_outputs(game, network)
     return network
 
 

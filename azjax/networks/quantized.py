@@ -66,7 +66,8 @@ def make_quantized(
     shape = observed_planes(game, encoding).shape
     factors = choose_dtype(dtype, resolve_platform(None))
     fold = functools.partial(_fold, group, factors)
-    layers = list_layers(variables)
+    before_heads = len(variables["params"]) - len(HEADS + OUTPUTS)
+    layers = tuple(f"Dense_{i}" for i in range(before_heads))
     infer = functools.partial(_infer, group, layers)
     return Network(
         encoding=encoding,
@@ -100,11 +101,6 @@ def check_sums(group: Group, variables: Variables) -> None:
 def num_ranks(group: Group) -> int:
     """Returns the smallest power of two that is at least the number of actions."""
     return 1 << int(group.actions.shape[1] - 1).bit_length()
-
-
-def list_layers(variables: Variables) -> tuple[str, ...]:
-    """Lists the layers before the heads, in order."""
-    return tuple(f"Dense_{i}" for i in range(len(variables["params"]) - len(HEADS + OUTPUTS)))
 
 
 def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:

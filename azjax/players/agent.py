@@ -95,7 +95,7 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
     return Agent("perfect", act, deterministic=True)
 
 
-def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
+def network_agent(game: Game, evaluate: Evaluator, params: Any) -> Agent:
     """Makes a player that plays an evaluator's most probable legal action, without search."""
     find = checked(game, evaluate)
 
@@ -106,7 +106,7 @@ def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "net
         prior = jnp.where(legal, jax.nn.softmax(mask_logits(legal, logits)), 0.0)
         return Decision(choose(logits, legal), prior, value=value, prior=prior)
 
-    return Agent(name, act, params, deterministic=is_deterministic(evaluate))
+    return Agent("network", act, params, deterministic=is_deterministic(evaluate))
 
 
 def search_agent(

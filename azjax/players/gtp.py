@@ -116,7 +116,6 @@ class _Program:
         return int(action if action in legal else legal[-1])
 
     def _ask(self, line: str) -> str:
-        """Returns the answer to a command."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # There will be no answer.
             print(line, file=self._process.stdin, flush=True)

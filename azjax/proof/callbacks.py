@@ -35,8 +35,7 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
 class Verification(Callback):
     """Verifies the averaged network in every position of a game that can be enumerated.
 
-    `verdict` and `answers`, the network's logits `[D, A]` and values `[D]` in the decision states,
-    are None if the network of this iteration was not verified.
+    `verdict` is None if the network of this iteration was not verified.
     """
 
     everywhere = True
@@ -49,7 +48,6 @@ class Verification(Callback):
         """
         self.solution = solver.solve(parts.game)
         self.verdict: Verdict | None = None
-        self.answers: tuple[jax.Array, jax.Array] | None = None
         self.every, self._parts = 1, parts
         if parts.game.is_small:
             shapes = jax.eval_shape(parts.network.init, jax.random.key(0))
@@ -59,7 +57,7 @@ class Verification(Callback):
             every = iterations_between(parts, len(self.solution.decisions), _SOLVER_SHARE)
             self.every = min(every, most_between or every)
 
-    def _examine(self, variables: Any) -> tuple[Verdict, Any]:
+    def _examine(self, variables: Any) -> Verdict:
         player = Player(self._parts, self._parts.network.fold(variables))
         return certificates.examine(player, self.solution)
 
@@ -75,9 +73,7 @@ class Verification(Callback):
             loop.update(**_as_metrics(jax.device_get(self.verdict)))
 
     def _update(self, loop: Loop, is_due: bool) -> None:
-        self.verdict = self.answers = None
-        if is_due:
-            self.verdict, self.answers = self._examine(loop.average)
+        self.verdict = self._examine(loop.average) if is_due else None
 
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate:
         """Verifies the network, and returns the certificate.

@@ -182,12 +182,12 @@ def examine(
     solution: Solution,
     search: Algorithm | None = None,
     notify: Callable[[int], None] = lambda done: None,
-) -> tuple[Verdict, tuple[Any, Any]]:
-    """Verifies a network, alone or with a search, and returns its scores and values as well."""
+) -> Verdict:
+    """Verifies a network, alone or with a search."""
     size = min(len(solution.decisions), SLICE)
     evaluate = functools.partial(_compiled(player.parts, search), player.params)
     answers = in_batches(evaluate, (solution.decision_states,), size, notify)
-    return verify_outputs(solution, *answers), answers
+    return verify_outputs(solution, *answers)
 
 
 def verify(
@@ -230,12 +230,12 @@ def verify(
     started = time.monotonic() if started is None else started
     for search in searches:
         check_trees(search, player.game, min(len(solution.decisions), SLICE))
-    verdict, _ = examine(player, solution, None, functools.partial(notify, "network alone"))
+    verdict = examine(player, solution, None, functools.partial(notify, "network alone"))
     verified = []
     for search in searches:
         kind, number = search.algorithm, int(search.num_simulations)
         told = functools.partial(notify, f"{kind}({number})")
-        found, _ = examine(player, solution, search, told)
+        found = examine(player, solution, search, told)
         verified.append(VerifiedSearch(kind, number, int(found.blunders)))
     selfplay, moves = player.parts.selfplay, player.moves
     if moves is None:

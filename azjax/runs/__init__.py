@@ -6,7 +6,6 @@ from azjax.runs.directory import (
     FORMAT,
     CheckpointError,
     check_free,
-    checkpoints,
     create_run,
     find_runs,
     iterations,
@@ -15,6 +14,6 @@ from azjax.runs.directory import (
 )
 from azjax.runs.player import Player, load
 
-__all__ = ["FORMAT", "CheckpointError", "Config", "Player", "check_free", "checkpoints"]
+__all__ = ["FORMAT", "CheckpointError", "Config", "Player", "check_free"]
 __all__ += ["create_run", "find_runs", "iterations", "load", "make_parts", "presets"]
 __all__ += ["read_config", "read_run"]

@@ -141,7 +141,6 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
 
 
 def _read_score(folder: pathlib.Path) -> float:
-    """Returns minus infinity for a damaged checkpoint."""
     with contextlib.suppress(ValueError):
         return read_summary(folder)["score"]
     return -math.inf
@@ -166,8 +165,6 @@ def restore(
     for step in reversed(in_all(lambda: iterations(run_dir))):
         try:
             trees = in_all(lambda step=step: _read(run_dir, step, target))
-        except CheckpointError:
-            raise
         except (ValueError, OtherProcessError) as error:  # An older one may be sound.
             damage[step] = _describe_damage(run_dir, step, error)
             continue
@@ -204,8 +201,6 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
     try:
         return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
-    except CheckpointError:
-        raise
     except (ValueError, FileNotFoundError) as error:
         if step is None and number not in iterations(run_dir):  # A training has replaced it.
             return restore_player(run_dir, network)

@@ -16,21 +16,20 @@ Here, `states` is a dictionary of arrays `[b, ...]`, one for each leaf of the ga
 """
 
 import pathlib
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from azjax._commands import check_installed
 from azjax._files import Path, replacing
-from azjax._settings import MOST_SIMULATIONS, Positive, Range, checked
+from azjax._settings import AnySimulations, Positive, checked
 from azjax.drawing import check_folder
 from azjax.games.base import State, state_shapes
 from azjax.players import network_agent, search_agent
 from azjax.runs.player import Player, changed
 
 PLATFORMS = "cpu", "cuda", "tpu"
-_Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
 _SEED = jax.ShapeDtypeStruct((), jnp.int32)
 
 
@@ -74,7 +73,7 @@ def check_export(
     if path.suffix != ".stablehlo":
         raise ValueError(f"{path} has no known extension: use a name that ends in .stablehlo")
     check_folder(path)
-    checked("num_simulations", num_simulations, _Simulations | None)
+    checked("num_simulations", num_simulations, AnySimulations | None)
     checked("batch_size", batch_size, Positive | None)
     check_installed("flatbuffers", "a .stablehlo file")
     return path

@@ -166,8 +166,6 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
 
 
 def _decays(params: Any) -> Any:
-    """Returns which parameters have weight decay, as a tree of truth values."""
-
     def decays(path, leaf):
         del leaf
         return jax.tree_util.keystr(path[-1:], simple=True) not in ("bias", "scale")

@@ -70,7 +70,6 @@ class Record:
 
 
 def _number(name: str, value: Any) -> float:
-    """Returns a scalar of Python, NumPy or JAX as a Python number."""
     kind = type(value).__name__
     with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
         value = value.item()

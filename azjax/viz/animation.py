@@ -6,13 +6,12 @@ READMEs, slides and pages show it without JavaScript. It follows the viewer's co
 reduced motion, only the last frame is shown.
 """
 
-import os
 import pathlib
 from typing import NamedTuple
 
 import numpy as np
 
-from azjax._files import replacing
+from azjax._files import Path, replacing
 from azjax.drawing import Drawing, canvas, node
 from azjax.games.base import Game
 from azjax.games.solver import Solution, symmetry_classes
@@ -101,7 +100,7 @@ def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(xs).astype(np.float32), np.concatenate(ys).astype(np.float32)
 
 
-def save_blunders(run_dir: str | os.PathLike[str], iteration: int, is_blunder: np.ndarray) -> None:
+def save_blunders(run_dir: Path, iteration: int, is_blunder: np.ndarray) -> None:
     """Writes `bool [D]`, the decision states in which the network blunders, one bit for each."""
     folder = pathlib.Path(run_dir) / "snapshots"
     folder.mkdir(exist_ok=True)
@@ -109,21 +108,19 @@ def save_blunders(run_dir: str | os.PathLike[str], iteration: int, is_blunder: n
         partial.write_bytes(np.packbits(is_blunder).tobytes())
 
 
-def drop_blunders(run_dir: str | os.PathLike[str], after: int) -> None:
+def drop_blunders(run_dir: Path, after: int) -> None:
     """Removes what `save_blunders` wrote after an iteration."""
     for path in _find(run_dir):
         if int(path.stem) > after:
             path.unlink()
 
 
-def _find(run_dir: str | os.PathLike[str]) -> list[pathlib.Path]:
+def _find(run_dir: Path) -> list[pathlib.Path]:
     found = (pathlib.Path(run_dir) / "snapshots").glob("*.bits")
     return [path for path in found if path.stem.isdecimal()]
 
 
-def load_blunders(
-    run_dir: str | os.PathLike[str], count: int, most: int
-) -> tuple[np.ndarray, np.ndarray]:
+def load_blunders(run_dir: Path, count: int, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Reads what `save_blunders` wrote in at most `most` iterations, in a game with `count` states.
 
     Returns:
@@ -152,7 +149,7 @@ def choose_frames(number: int, most: int) -> np.ndarray:
     return np.unique(np.rint(np.geomspace(1, number, most)).astype(int)) - 1
 
 
-def draw_run(run_dir: str | os.PathLike[str], game: Game, solution: Solution) -> Drawing:
+def draw_run(run_dir: Path, game: Game, solution: Solution) -> Drawing:
     """Draws the animation of a run; the first and last iteration are always shown."""
     frames = load_blunders(run_dir, len(solution.decisions), _FRAMES)
     return draw_animation(make_atlas(game, solution), *frames)
@@ -237,7 +234,6 @@ def _dots(atlas: Atlas, where: np.ndarray, style: str):
 
 
 def _plies(atlas: Atlas) -> list:
-    """Draws the number of moves next to each block of dots."""
     look = {"class": "az-animation-quiet", "font-size": 13, "text-anchor": "middle", "x": 20}
     rows = [atlas.y[atlas.ply == ply].mean() for ply in range(int(atlas.ply.max()) + 1)]
     return [
@@ -247,7 +243,6 @@ def _plies(atlas: Atlas) -> list:
 
 
 def _legend(atlas: Atlas, height: float) -> list:
-    """Draws the description of the dots and of their colors."""
     look = {"class": "az-animation-quiet", "font-size": 13}
     place = {"x": _RIGHT, "text-anchor": "end"}
     total = f"{int(atlas.members.sum()):,}"

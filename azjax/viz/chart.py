@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
-from azjax.drawing import Drawing, canvas, node
+from azjax.drawing import canvas, node
 
 _WIDTH, _BELOW = 640, 36  # At least; the margin below the axis.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204  # Of the axes; lower for many lines.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
-_DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that have a tooltip.
 _LEAST = 0.75  # Minimum scale, at which the font size is 9 pixels.
 _LINE, _LETTER = 15, 7  # Minimum distance between labels; the width of a letter.
@@ -81,18 +80,6 @@ def _least_width(chart: Element) -> int:
     return math.ceil(_LEAST * float(chart.get("width", 0)))
 
 
-def standalone(chart: Element) -> Drawing:
-    """Makes a chart a separate SVG file, with the colors of the viewer's theme."""
-    dark = "; ".join(f"--az-series-{i + 1}: {color}" for i, color in enumerate(_DARK))
-    style = (
-        ".az-chart:root { color: #24292f } @media (prefers-color-scheme: dark) "
-        f"{{ .az-chart:root {{ color: #e6e8eb; {dark} }} }}"
-    )
-    chart.set("style", f"max-width: {chart.get('width')}px; height: auto")
-    chart.insert(0, node("style", None, style))
-    return Drawing(chart)
-
-
 def _finite(xs, ys) -> list[tuple[float, float]]:
     pairs = zip(xs, ys, strict=True)
     return [(x, y) for x, y in pairs if y is not None and math.isfinite(float(y))]
@@ -125,7 +112,6 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
 
 
 def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
-    """Returns whole numbers within the range, or its start."""
     powers = [0, *(m * 10**k for k in range(10) for m in (1, 2, 5))]
     ticks = powers if log else _ticks(xs[0], xs[-1], 6)
     return [x for x in ticks if xs[0] <= x <= xs[-1] and x == int(x)] or [xs[0]]

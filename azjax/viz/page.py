@@ -3,7 +3,6 @@
 import base64
 import graphlib
 import json
-import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from azjax._files import replacing
+from azjax._files import Path, replacing
 from azjax.drawing import check_folder, node
 
 FOLDER = pathlib.Path(__file__).parent / "js"
@@ -61,7 +60,7 @@ def pack(numbers: np.ndarray, kind: str) -> str:
 
 
 def write_page(
-    path: str | os.PathLike[str],
+    path: Path,
     title: str,
     sections: list[Section],
     entry: pathlib.Path = FOLDER / "main.js",

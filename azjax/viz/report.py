@@ -77,8 +77,6 @@ def write_report(
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
-    """Makes a table of names and values."""
-
     def write(value):
         if isinstance(value, list | tuple):
             return ", ".join(map(write, value))

@@ -9,7 +9,6 @@ import base64
 import gzip
 import hashlib
 import json
-import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 import azjax
-from azjax._files import replacing
+from azjax._files import Path, replacing
 from azjax.networks.equivariant import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
@@ -46,9 +45,7 @@ _LEARNS = (
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
 
-def write_playground(
-    path: str | os.PathLike[str], first: Player, packed: Sequence[dict[str, Any]]
-) -> pathlib.Path:
+def write_playground(path: Path, first: Player, packed: Sequence[dict[str, Any]]) -> pathlib.Path:
     """Writes the page.
 
     Args:

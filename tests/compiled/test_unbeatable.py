@@ -208,7 +208,7 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
 
     def repair_games(game, table, lost, seat, analyze, symmetric):
         assert analyze is table  # The search starts with the refuted moves.
-        return seats.Repaired(table, starts)
+        return table, starts
 
     monkeypatch.setattr(seats, "repair_games", repair_games)
     for rounds, simulations, *expected in [

@@ -37,7 +37,7 @@ VARIABLES = random_like(jax.eval_shape(PARTS.network.init, jax.random.key(0)), 0
 
 @pytest.fixture(scope="module")
 def alone(solution):
-    """The verdict on the network alone, and its answers."""
+    """The verdict on the network alone."""
     player = Player(PARTS, PARTS.network.fold(VARIABLES))
     return jax.device_get(certificates.examine(player, solution))
 
@@ -73,7 +73,7 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
     played = legal.argmax(axis=1), 8 - legal[:, ::-1].argmax(axis=1)
     blunders = [(~optimal[np.arange(4520), actions]).sum() for actions in played]
     assert [search.blunders for search in certificate.searches] == blunders
-    assert certificate.blunders == alone[0].blunders
+    assert certificate.blunders == alone.blunders
     assert (certificate.iterations, certificate.moves) == (7, 77)
 
 
@@ -97,7 +97,7 @@ def make_loop(iteration, last=9):
 
 
 def test_the_verdict_on_the_average_is_added_to_the_record(verifications, alone, monkeypatch):
-    loop, (verdict, answers) = make_loop(9), alone
+    loop, verdict = make_loop(9), alone
     given = []
 
     def verify(player, simulations, solution, started, seed):
@@ -111,7 +111,7 @@ def test_the_verdict_on_the_average_is_added_to_the_record(verifications, alone,
             verification.on_iteration(loop)
         assert verification.certify(loop, 5).seed == 5
     assert given == [(None, 9, verifications[0].solution), ((), 9, verifications[1].solution)]
-    jax.tree.map(np.testing.assert_array_equal, verifications[0].answers, answers)
+    jax.tree.map(np.testing.assert_array_equal, verifications[0].verdict, verdict)
     found = loop.record.as_dict()
     for name in ("blunders", "value_sign_errors", "value_error"):
         assert found[name] == getattr(verdict, name)
@@ -127,7 +127,7 @@ def test_a_larger_game_is_verified_every_few_iterations_and_at_the_end(verificat
     with sharing():
         assert Verification(LARGER, 500).every == every
         verification = Verification(LARGER, 3)
-    monkeypatch.setattr(verification, "_examine", lambda variables: (True, None))
+    monkeypatch.setattr(verification, "_examine", lambda variables: True)
     monkeypatch.setattr("azjax.proof.callbacks._as_metrics", lambda verdict: {})
 
     def is_verified(iteration, method, last=9):

@@ -55,9 +55,9 @@ def examined(monkeypatch):
     def examine(player, solution, search, notify):
         if search is None:
             searches.append([])
-            return verdict_of(), ()
+            return verdict_of()
         searches[-1].append(search.num_simulations)
-        return verdict_of(15 if search.algorithm == "puct" else 16), ()
+        return verdict_of(15 if search.algorithm == "puct" else 16)
 
     monkeypatch.setattr(certificates, "examine", examine)
     return searches
