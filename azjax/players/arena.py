@@ -173,8 +173,7 @@ def play_games(
     `first` is player 0 if `seat` is 0, and player 1 if it is 1. The openings are played in turn.
     `batch_size` games are played in parallel; if None, it depends on the sizes of the trees.
     """
-    if num_games < 1:
-        raise ValueError(f"the number of games is {num_games}: play 1 or more")
+    checked("num_games", num_games, Positive)
     first, second = as_agent(first), as_agent(second)
     openings = init_batch(game, 1) if openings is None else openings
     count = check_batch(game, openings)

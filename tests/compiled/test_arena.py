@@ -141,7 +141,7 @@ def test_refusals():
     assert_refused(
         (lambda: match(UNIFORM, 2, KEY, one), "an opening is a finished game"),
         (lambda: match("perfect", 2, KEY), "is not a player: use an Agent"),
-        (lambda: match(UNIFORM, 0, KEY), "games is 0: play 1 or more"),
+        (lambda: match(UNIFORM, 0, KEY), "num_games is 0: use 1 or more"),
         (lambda: round_robin(GAME, [UNIFORM], 10, KEY), "['random'] has no pairing: name 2"),
         (lambda: round_robin(GAME, [UNIFORM] * 2, 9, KEY), "two players are called random: give"),
         (  # Illegal actions leave a position unchanged forever.
