@@ -18,6 +18,20 @@ def temporary(path: Path) -> pathlib.Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
+def check_folder(path: pathlib.Path) -> None:
+    """Raises ValueError unless a file can be written to a path; leaves no file behind."""
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file in it")
+    probe = temporary(path)
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
+
+
 def remove(path: pathlib.Path) -> None:
     """Removes a file or a folder, if it exists; of a link, only the link."""
     if path.is_dir() and not path.is_symlink():

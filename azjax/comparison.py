@@ -23,7 +23,6 @@ from scipy import stats
 
 from azjax import _files as files
 from azjax._settings import Positive, checked, from_dict
-from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players.statistics import Interval
@@ -185,10 +184,10 @@ def compare(
       tell: called with sentences on the progress.
     """
     path, seeds = pathlib.Path(path), checked("seeds", seeds, Positive)
-    checked("iterations", iterations, Positive | None)
+    iterations = checked("iterations", iterations, Positive | None)
     if not settings:
         raise ValueError("there are no settings to compare: give one or more")
-    check_folder(path)
+    files.check_folder(path)
     made = {"game": game.name, "seeds": seeds}
     if iterations is not None or not path.exists():
         each = count_evaluations(make_parts(next(iter(settings.values())), game))

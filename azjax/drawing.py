@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from azjax._files import Path, temporary, write_text
+from azjax._files import Path, check_folder, write_text
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
@@ -54,20 +54,6 @@ class Drawing:
         path = pathlib.Path(path)
         check_folder(path)
         write_text(path, str(self) + "\n")
-
-
-def check_folder(path: pathlib.Path) -> None:
-    """Raises ValueError unless a file can be written to a path; leaves no file behind."""
-    if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file in it")
-    probe = temporary(path)
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
 
 
 def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> ElementTree.Element:

@@ -29,10 +29,9 @@ import jax
 import numpy as np
 
 from azjax._commands import command
-from azjax._files import replacing
+from azjax._files import check_folder, replacing
 from azjax._settings import Count, Positive
 from azjax.cli import console
-from azjax.drawing import check_folder
 from azjax.games import connect_four
 
 _GAME = connect_four.make()

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from azjax._commands import command
+from azjax._files import check_folder
 from azjax.cli import console, custom, explain
-from azjax.drawing import check_folder
 from azjax.viz import animation
 from azjax.viz.live import solve
 

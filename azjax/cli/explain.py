@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from azjax import runs
 from azjax._commands import write_note
+from azjax._files import check_folder
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.drawing import Drawing, check_folder, node
+from azjax.drawing import Drawing, node
 from azjax.runs.player import Player, read_settings
 from azjax.viz import animation, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, solve

@@ -3,8 +3,8 @@
 import dataclasses
 import pathlib
 
+from azjax._files import check_folder
 from azjax.cli import console, custom
-from azjax.drawing import check_folder
 from azjax.viz import animation, report
 
 

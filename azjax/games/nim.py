@@ -44,10 +44,7 @@ def make(*sizes: int) -> Game:
         raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")
     heap = np.repeat(np.arange(len(sizes)), sizes)
     taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
-    names = [
-        f"{column_name(row)}{stones}"
-        for row, stones in zip(heap.tolist(), taken.tolist(), strict=True)
-    ]
+    names = [f"{column_name(i)}{n + 1}" for i, size in enumerate(sizes) for n in range(size)]
     digits, count = max(sizes).bit_length(), _count_positions(sizes)
     is_solvable = count <= _SOLVABLE
     has_labels = not is_solvable and math.prod(size + 1 for size in sizes) * sum(sizes) <= _LABELED

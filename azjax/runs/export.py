@@ -22,9 +22,8 @@ import jax
 import jax.numpy as jnp
 
 from azjax._commands import check_installed
-from azjax._files import Path, replacing
+from azjax._files import Path, check_folder, replacing
 from azjax._settings import AnySimulations, Positive, checked
-from azjax.drawing import check_folder
 from azjax.games.base import State, state_shapes
 from azjax.players import network_agent, search_agent
 from azjax.runs.player import Player, changed

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from azjax._files import Path, replacing
-from azjax.drawing import check_folder, node
+from azjax._files import Path, check_folder, replacing
+from azjax.drawing import node
 
 FOLDER = pathlib.Path(__file__).parent / "js"
 _MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export ', re.MULTILINE)

@@ -10,9 +10,9 @@ from xml.etree.ElementTree import Element
 import jax
 
 from azjax import runs
-from azjax._files import Path
+from azjax._files import Path, check_folder
 from azjax._settings import flatten
-from azjax.drawing import Drawing, check_folder, node
+from azjax.drawing import Drawing, node
 from azjax.games import solver
 from azjax.games.base import Game, Positions
 from azjax.games.solver import Solution

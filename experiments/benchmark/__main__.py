@@ -13,8 +13,8 @@ from collections.abc import Callable
 import jax
 
 from azjax import _processes as processes
+from azjax._files import check_folder
 from azjax.cli import console
-from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
 from azjax.runs.config import count_devices
 from experiments.benchmark.iterations import time_batches, time_verification

@@ -7,6 +7,7 @@ import pytest
 
 import azjax
 from azjax import drawing
+from azjax._files import check_folder
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES
 from azjax.viz.pictures import draw_state, draw_states
@@ -54,7 +55,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
     (tmp_path / "link.html").symlink_to("nothing")
 
     def check(name):
-        return lambda: drawing.check_folder(tmp_path / name)
+        return lambda: check_folder(tmp_path / name)
 
     assert_refused(
         (lambda: drawing.board([0] * 8, (3, 3)), "cells has shape (8,): a board of 3 by 3"),
@@ -66,7 +67,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         (check("/proc/page.html"), "/proc/page.html cannot be written ("),
     )
     for name in ("old.html", "new.html", "link.html"):
-        drawing.check_folder(tmp_path / name)
+        check_folder(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {"old.html", "link.html"}
     assert (tmp_path / "old.html").read_text() == "old"
 
@@ -74,7 +75,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError):  # What was there is kept.
+    with pytest.raises(OSError):  # The old file is kept.
         draw_empty().save(tmp_path / "old.html")
     assert (tmp_path / "old.html").read_text() == "old"
 

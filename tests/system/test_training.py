@@ -1,4 +1,4 @@
-"""Whole trainings: learning, many at once, their memory, the engine of mctx, what stops them."""
+"""Whole training runs: learning, many at once, memory, the engine of mctx, what stops them."""
 
 import functools
 import json
