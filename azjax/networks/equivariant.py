@@ -29,7 +29,7 @@ from azjax.networks.modules import casting, wrap
 # Names of layers: the first reads the planes, and the outputs read the heads' hidden layers. All
 # except the first and the outputs map copies to copies.
 FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
-Weights = dict[str, jax.Array]  # A kernel and a bias.
+Weights = dict[str, Any]  # A kernel, or when folded often one for each character, and a bias.
 Config = mlp.MLPConfig | resnet.ResNetConfig
 
 
@@ -186,8 +186,9 @@ def fold_layer(group: Group, name: str, weights: Weights) -> Weights:
     columns = permute(kernel, group.copies[: copies // blocks])
     columns = columns.reshape(blocks, len(kernel) // blocks, -1)
     shares = (group.characters / blocks).astype(columns.dtype)
-    kernel = jnp.einsum("kh,hio->kio", shares, columns)
-    return {"kernel": kernel, "bias": jnp.tile(weights["bias"], copies)}
+    # A list: XLA does not move slices of one array out of the loop of simulations.
+    kernels = [*jnp.einsum("kh,hio->kio", shares, columns)]
+    return {"kernel": kernels, "bias": jnp.tile(weights["bias"], copies)}
 
 
 def apply_layer(group: Group, name: str, weights: Weights, x: Any) -> Any:
@@ -217,6 +218,8 @@ def expand(group: Group, name: str, weights: dict[str, Any]) -> dict[str, Any]:
 
 def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
     """Permutes weights `[I, O]` by each of several symmetries: `[I, len(permutations) * O]`."""
+    if len(permutations) == 1:  # The identity, which as a gather would stay in the program.
+        return kernel
     parts = kernel.reshape(permutations.shape[1], -1, kernel.shape[1])
     return jnp.concatenate(
         [parts[np.argsort(order)].reshape(kernel.shape) for order in permutations], axis=1
@@ -248,7 +251,7 @@ def as_dense(group: Group, folded: Folded) -> Folded:
     def dense(name, weights) -> Weights:
         if name in FIRST + OUTPUTS:
             return weights
-        kernel = jnp.einsum("khg,kio->higo", signs, weights["kernel"])
+        kernel = jnp.einsum("khg,kio->higo", signs, jnp.stack(weights["kernel"]))
         return weights | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
 
     return {"params": {name: dense(name, layer) for name, layer in folded["params"].items()}}

@@ -101,7 +101,12 @@ def test_choices_depend_on_the_platform(monkeypatch):
     assert training.compiler_options(often=False) == {"xla_backend_optimization_level": 0}
     with monkeypatch.context() as patch:
         patch.setattr(jax, "default_backend", lambda: "gpu")
-        assert training.compiler_options() == {}
+        assert training.compiler_options(often=False) == {}
+        graphs = training.compiler_options()
+    assert graphs["xla_gpu_enable_command_buffer"].endswith("WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION")
+    jax.jit(jnp.sin).lower(0.0).compile(graphs)  # XLA refuses unknown names.
+    with pytest.raises(jax.errors.JaxRuntimeError, match="not a valid enum"):
+        jax.jit(jnp.sin).lower(0.0).compile({"xla_gpu_enable_command_buffer": "LOOP"})
     unknown, game = functools.partial(make_parts, CONFIG, platform="metal"), make("tic_tac_toe")
     network = functools.partial(make_network, CONFIG.network, game, "metal")
     said = "platform is 'metal': use one of cpu, gpu, cuda, "
