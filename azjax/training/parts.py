@@ -30,8 +30,8 @@ class SelfPlayConfig:
     """Games in a group. A device plays group after group, to save memory and fit the cache.
     0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
     engine: Engine | None = None
-    """How search trees grow, with the same results: in the loop of azjax or of mctx.search, or in
-    simulations without loops (paths). Default: paths on GPUs, otherwise azjax."""
+    """How search trees grow, with the same results: in the loop of azjax or of mctx.search, or
+    without loops of unknown length (paths). Default: paths on GPUs, otherwise azjax."""
     unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True

@@ -57,9 +57,12 @@ def self_play(
         is_early = games.ply < config.temperature_plies
         return jnp.where(is_early, jnp.float32(config.temperature), 0.0)
 
-    def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array]):
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
-        (games, tree), (keys, is_full) = carry, inputs
+    def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array, Games | None]):
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive.
+
+        `fresh` replaces games that end; if it is None, `start` makes new ones.
+        """
+        (games, tree), (keys, is_full, fresh) = carry, inputs
         planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
         found = search(is_full, keys[:, 0], games.states, temperatures(games), tree)
         step = jax.vmap(functools.partial(play, game))(games.states, found.action)
@@ -75,15 +78,21 @@ def self_play(
             extra=found.extra,
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
-        moved = Games(step.state, games.ply + 1)
-        return (restart(start, keys[:, 1], over, moved), found.tree), transition
+        games = Games(step.state, games.ply + 1)
+        if fresh is None:
+            games = restart(start, keys[:, 1], over, games)
+        else:
+            games = jax.vmap(where)(over, fresh, games)
+        return (games, found.tree), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
         keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
+        # On GPUs, no loop of unknown length: new games for all moves, although few are needed.
+        fresh = jax.vmap(start)(keys[:, :, 1]) if config.engine == "paths" else None
         given = schedule[0], keys[0, :, 0], games.states, temperatures(games)
         tree = effort.first_tree(config, search, *given)
-        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule))
+        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule, fresh))
         return games, transitions
 
     size = group_size(config, len(keys))

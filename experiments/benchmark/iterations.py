@@ -26,7 +26,7 @@ _PLIES = 2  # With --batch; few, so that the largest sizes take seconds.
 
 
 def run_config(
-    options: Options, devices: int, games: int, plies: int, opening_share: float = 0.0
+    options: Options, devices: int, games: int, plies: int, opening_plies: int = 0
 ) -> Config:
     """Returns settings with `plies` moves per game, each sampled once on average."""
     moves = games * plies
@@ -42,7 +42,9 @@ def run_config(
             learning_dtype="auto",
         ),
         search=Gumbel(num_simulations=options.simulations),
-        selfplay=SelfPlayConfig(games=games, unroll_length=plies, opening_share=opening_share),
+        selfplay=SelfPlayConfig(
+            games=games, unroll_length=plies, opening_share=1.0, opening_plies=opening_plies
+        ),
         replay=ReplayConfig(capacity=4 * moves, shards=devices),
         learner=LearnerConfig(batch_size=batch, steps=moves // batch),
     )
@@ -79,7 +81,7 @@ def time_batches(options: Options) -> list[dict]:
 
 def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
     # Random openings, so that two moves cover positions of all lengths.
-    parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
+    parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_plies=8))
     state = training.make_state(parts, jax.random.key(0), mesh)
     play = training.compiled(make_play(parts, mesh), state)
     seconds = median_seconds(options.repeats, play=lambda: play(state))["play"]

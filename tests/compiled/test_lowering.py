@@ -9,10 +9,8 @@ import jax
 from jax import export
 
 from azjax import training
-from azjax.games.base import init_batch
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from azjax.search import Gumbel, make_search, uniform_evaluator
 from small import conv
 
 
@@ -32,10 +30,10 @@ def test_an_iteration_is_lowered_for_an_accelerator(monkeypatch):
     assert "stablehlo.convolution" in exported.mlir_module()
 
 
-def test_a_simulation_on_a_gpu_has_no_loop_of_unknown_length(tic_tac_toe):
+def test_an_iteration_on_a_gpu_has_no_loop_of_unknown_length():
     """Loops of known length are `scan` in the traced program; Gumbel noise needs no loop."""
-    states = init_batch(tic_tac_toe, 2)
-    for engine, has_loops in (("azjax", True), ("paths", False)):
-        search = make_search(Gumbel(), tic_tac_toe, uniform_evaluator(tic_tac_toe), engine)
-        traced = jax.make_jaxpr(lambda key, find=search: find(None, key, states, 1.0, True))
-        assert ("while[" in str(traced(jax.random.key(0)))) == has_loops
+    small, mesh = presets.smoke(presets.get("default")), training.make_mesh(jax.devices()[:1])
+    for platform, has_loops in (("cpu", True), ("cuda", False)):
+        parts = make_parts(small, platform=platform)
+        traced = training.make_iteration(parts, mesh).trace(training.abstract_state(parts, mesh))
+        assert ("while[" in str(traced.jaxpr)) == has_loops

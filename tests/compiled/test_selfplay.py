@@ -34,7 +34,7 @@ def random_search():
     """A random player; the value of its policy is the temperature, other values differ."""
 
     def make_search(algorithm, game, evaluate, engine):
-        assert (algorithm, evaluate, engine) == ("algorithm", "evaluate", None)
+        assert (algorithm, evaluate) == ("algorithm", "evaluate") and engine in (None, "paths")
 
         def search(params, keys, states, temperature, add_noise, tree):
             assert params is PARAMS and add_noise and tree is None
@@ -122,9 +122,9 @@ def test_lengths_and_moves_of_openings_are_uniform_over_their_share(stored):
 # --- Single moves -------------------------------------------------------------------------
 
 
-@jax.jit
-def move(keys, games, archive):
-    settings = {"opening_share": 1.0, "archive_share": 0.0, "temperature": 0.7}
+@functools.partial(jax.jit, static_argnums=3)
+def move(keys, games, archive, engine=None):
+    settings = {"opening_share": 1.0, "archive_share": 0.0, "temperature": 0.7, "engine": engine}
     parts = make_parts(GAME, unroll_length=1, temperature_plies=3, **settings)
     games, moves = self_play(parts, PARAMS, keys, games, archive)
     return games, jax.tree.map(lambda leaf: leaf[0], moves)
@@ -162,6 +162,15 @@ def test_only_finished_games_restart(single_moves, solution):
         counts.add(int((~goes_on).sum()))
     assert max(counts) > 64 and any(count % 32 for count in counts)
     assert lengths == set(range(9))
+
+
+def test_games_restart_alike_on_gpus(single_moves, stored):
+    """There, new games are made before the moves."""
+    for t in (4, 10):
+        before, *expected = single_moves[t]
+        with guard.sharing():
+            after, moves = move(keys(256, seed=t + 1), before, stored, "paths")
+        jax.tree.map(np.testing.assert_array_equal, (moves, after), tuple(expected))
 
 
 def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):
