@@ -32,16 +32,22 @@ class State(NamedTuple):
     """A position.
 
     Attributes:
-      board: `int8 [n * n]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
+      groups: `int8 [n * n]`, `int16` if n is above 11; row-major, row 0 on top. Connected stones
+        have one number: 1 plus their first cell, negative for O. 0 = empty.
       player: `int8 []`, who is to move: 0 = X, 1 = O.
       over: `bool []`, whether a player has connected both sides.
       swaps: `bool []`, whether the player to move may swap.
     """
 
-    board: jax.Array
+    groups: jax.Array
     player: jax.Array
     over: jax.Array
     swaps: jax.Array
+
+    @property
+    def board(self) -> jax.Array:
+        """The stones, `int8 [n * n]`: 1 = X, -1 = O, 0 = empty."""
+        return (self.groups > 0).astype(np.int8) - (self.groups < 0)
 
 
 @one_per_size
@@ -54,27 +60,36 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
     """
     if not 2 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 2 to {_LARGEST}")
-    cells, mirror = n * n, _mirror(n)
+    cells, mirror, dtype = n * n, _mirror(n), np.dtype(np.int8 if n <= 11 else np.int16)
+    neighbors, numbers = _neighbors(n), np.arange(1, cells + 1, dtype=dtype)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Turns the board to a player's perspective, own stones as 1; turning twice restores it."""
+        """Turns the board to a player's perspective, own stones as positive numbers."""
         return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
-        free = (seen(state.board, state.player) == 0) & ~state.over
+        free = (seen(state.groups, state.player) == 0) & ~state.over
         return jnp.append(free, state.swaps) if swap else free
 
     def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        board = seen(state.board, state.player)
-        board = jnp.where(jnp.arange(cells) == action, 1, board)
-        board = jnp.where(action == cells, state.board, board)
-        over, is_first = _joins(board, n), jnp.all(state.board == 0)
-        moved = State(seen(board, state.player), 1 - state.player, over, is_first & swap)
-        return moved, over.astype(jnp.float32)
+        is_x = state.player == 0
+        cell = jnp.where(is_x, action, jnp.asarray(mirror)[action])
+        own, number = jnp.where(is_x, state.groups, -state.groups), (cell + 1).astype(dtype)
+        near = own[jnp.asarray(neighbors)[cell]]  # Positive for the groups that the stone joins.
+        group = jnp.min(jnp.where(near > 0, near, number))
+        joins = (own[:, None] == near) & (near > 0)
+        own = jnp.where(jnp.any(joins, axis=1) | (numbers == number), group, own)
+        groups = jnp.where(is_x, own, -own)
+        groups = jnp.where(action == cells, -numbers * (state.groups[mirror] > 0), groups)
+        whole = (own == group).reshape(n, n)
+        whole = jnp.where(is_x, whole, whole.T)
+        over = jnp.any(whole[0]) & jnp.any(whole[-1]) & (action != cells)
+        is_first = jnp.all(state.groups == 0)
+        return State(groups, 1 - state.player, over, is_first & swap), over.astype(jnp.float32)
 
     def start() -> State:
         no = jnp.bool_(False)
-        return State(jnp.zeros(cells, jnp.int8), jnp.int8(0), no, no)
+        return State(jnp.zeros(cells, dtype), jnp.int8(0), no, no)
 
     def observe(state: State, encoding: str) -> jax.Array:
         """Encodes the board; `relative` shows it from the mover's perspective."""
@@ -108,22 +123,13 @@ def _mirror(n: int) -> np.ndarray:
     return np.arange(n * n).reshape(n, n).T.ravel()
 
 
-def _joins(board: jax.Array, n: int) -> jax.Array:
-    """Returns whether stones of value 1 connect top and bottom, by a flood fill from the top."""
-    bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
-    # Each row is a word: a bit operation acts on all of its cells.
-    rows = jnp.sum(jnp.where((board == 1).reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
-
-    def spread(carry):
-        reached, _ = carry
-        above, below = jnp.pad(reached[:-1], (1, 0)), jnp.pad(reached[1:], (0, 1))
-        near = reached << 1 | reached >> 1 | above | above >> 1 | below | below << 1
-        more = (reached | near) & rows
-        return more, jnp.any(more != reached)
-
-    top = jnp.where(jnp.arange(n) == 0, rows, 0)
-    reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, top[0] != 0))
-    return reached[-1] != 0
+def _neighbors(n: int) -> np.ndarray:
+    """Returns the neighbors of each cell, `int [n * n, 6]`; beyond the board, the cell itself."""
+    rows, columns = np.divmod(np.arange(n * n)[:, None], n)
+    down, right = np.array([[-1, -1, 0, 0, 1, 1], [0, 1, -1, 1, -1, 0]])
+    rows, columns = rows + down, columns + right
+    is_on_board = (np.minimum(rows, columns) >= 0) & (np.maximum(rows, columns) < n)
+    return np.where(is_on_board, rows * n + columns, np.arange(n * n)[:, None])
 
 
 def _display(n: int, swap: bool) -> Display:

@@ -258,20 +258,24 @@ def test_discs_are_turned_across_the_largest_board():
 def test_a_long_path_connects_the_sides_of_the_largest_board():
     """The path goes down the last column, along a row, and down the first; each cell is needed."""
     game = games.make("hex:19")
-    board = np.zeros((19, 19), np.int8)
-    board[:9, 18] = board[9, 1:18] = board[10:, 0] = 1
+    board = np.zeros((19, 19), bool)
+    board[:9, 18] = board[9, 1:18] = board[10:, 0] = True
     stones = np.flatnonzero(board)
-    mirrored = np.arange(361).reshape(19, 19).T.ravel()[stones]
-    cells, board = np.arange(361), board.ravel()
-    for_x = np.where(cells == stones[:, None], 0, board)
-    for_o = np.where(cells == mirrored[:, None], 0, -board.reshape(19, 19).T.ravel())
-    states, actions = init_batch(game, 2 * len(stones)), np.tile(stones, 2)
-    states = states._replace(
-        board=np.concatenate([for_x, for_o]), player=np.repeat(np.int8([0, 1]), len(stones))
-    )
-    step = jax.jit(jax.vmap(game.step))
-    assert step(states, actions)[0].over.all()
-    assert not step(states, np.full_like(actions, 360))[0].over.any()
+    orders = np.array([np.roll(stones, -i) for i in range(len(stones))])  # Any stone comes last.
+
+    @jax.jit
+    @jax.vmap
+    def play_alone(actions, player):
+        def move(state, action):
+            state = game.step(state._replace(player=player), action)[0]
+            return state, (state.over, state.board)
+
+        return jax.lax.scan(move, game.init(), actions)[1]
+
+    for player, expected in ((0, board), (1, -board.astype(int).T)):
+        over, boards = play_alone(orders, np.full(len(stones), player, np.int8))
+        assert over[:, -1].all() and not over[:, :-1].any()
+        np.testing.assert_array_equal(boards[:, -1], [expected.ravel()] * len(stones))
 
 
 def test_capturing_every_piece_wins():

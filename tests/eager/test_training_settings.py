@@ -103,7 +103,7 @@ def test_choices_depend_on_the_platform(monkeypatch):
         patch.setattr(jax, "default_backend", lambda: "gpu")
         assert training.compiler_options(often=False) == {}
         graphs = training.compiler_options()
-    assert graphs["xla_gpu_enable_command_buffer"].endswith("WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION")
+    assert {"WHILE", "CONDITIONAL"} <= {*graphs["xla_gpu_enable_command_buffer"].split(",")}
     jax.jit(jnp.sin).lower(0.0).compile(graphs)  # XLA refuses unknown names.
     with pytest.raises(jax.errors.JaxRuntimeError, match="not a valid enum"):
         jax.jit(jnp.sin).lower(0.0).compile({"xla_gpu_enable_command_buffer": "LOOP"})
