@@ -98,7 +98,7 @@ def _verify(options: Options, player: Player) -> int:
     """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
     solution = console.solve(player.game)
     with console.progress() as bar:
-        tasks = {}
+        tasks, verdicts = {}, []
 
         def notify(name: str, done: int) -> None:
             if name not in tasks:
@@ -110,13 +110,14 @@ def _verify(options: Options, player: Player) -> int:
             options.simulations or None,
             solution=solution,
             notify=notify,
+            watch=verdicts.append,
             started=interrupts.now.started,
         )
     if options.json:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        actions = np.asarray(certificates.examine(player, solution).actions)
+        actions = np.asarray(verdicts[0].actions)
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect

@@ -196,6 +196,7 @@ def verify(
     *,
     solution: Solution | None = None,
     notify: Callable[[str, int], None] = lambda name, done: None,
+    watch: Callable[[Verdict], None] = lambda verdict: None,
     started: float | None = None,
     seed: int | None = None,
 ) -> Certificate:
@@ -210,6 +211,7 @@ def verify(
       solution: the solution of the game; by default it is computed.
       notify: called with the name of a player, such as `network alone`, and its number of verified
         states.
+      watch: called with the verdict on the network alone.
       started: the `time.monotonic()` from which seconds count; now, by default.
       seed: that of the training; by default the one in the run directory, if there is one.
     """
@@ -231,6 +233,7 @@ def verify(
     for search in searches:
         check_trees(search, player.game, min(len(solution.decisions), SLICE))
     verdict = examine(player, solution, None, functools.partial(notify, "network alone"))
+    watch(verdict)
     verified = []
     for search in searches:
         kind, number = search.algorithm, int(search.num_simulations)
