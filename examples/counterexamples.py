@@ -21,7 +21,6 @@ from azjax.exact.moves import draw_within
 from azjax.games import solver
 from azjax.games.base import choose
 from azjax.games.rows import in_batches
-from azjax.proof.certificate import network_policy
 from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -36,7 +35,7 @@ step = jax.jit(functools.partial(iteration, parts))
 @jax.jit
 def answer(variables, states):
     """Returns scores, values and moves of the network."""
-    scores, values = network_policy(parts, parts.network.fold(variables))(states)
+    scores, values = parts.evaluate(parts.network.fold(variables), None, states)
     return scores, values, choose(scores, jax.vmap(game.legal_actions)(states))
 
 

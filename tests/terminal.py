@@ -26,33 +26,13 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 
 
-class Emulator:
-    """The screen of a terminal, which is what stays after all cursor movements."""
-
-    def __init__(self, columns=100, rows=60):
-        self._screen = pyte.Screen(columns, rows)
-        self._stream = pyte.ByteStream(self._screen)
-
-    def feed(self, output):
-        self._stream.feed(output)
-
-    def resize(self, columns, rows):
-        self._screen.resize(rows, columns)
-
-    def clear(self):
-        self._screen.reset()
-
-    def __str__(self):
-        lines = [line.rstrip() for line in self._screen.display]
-        return "\n".join(lines).rstrip("\n") + "\n"
-
-
 class Terminal:
     """Python in a new terminal; a context manager that ends the process."""
 
     def __init__(self, command, environment, columns=100, rows=60):
         self.master, self.terminal = pty.openpty()
-        self.emulator = Emulator(columns, rows)
+        self.display = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.display)
         self.resize(columns, rows)
         self.settings = termios.tcgetattr(self.terminal)
         self.process = subprocess.Popen(
@@ -86,7 +66,7 @@ class Terminal:
 
     def resize(self, columns, rows):
         """Changes the size; the program receives SIGWINCH."""
-        self.emulator.resize(columns, rows)
+        self.display.resize(rows, columns)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
 
     def _take(self):
@@ -98,8 +78,13 @@ class Terminal:
         except OSError:  # Everything was read, and no process has the terminal open.
             return False
         self.raw += piece
-        self.emulator.feed(piece)
+        self._stream.feed(piece)
         return bool(piece)
+
+    @property
+    def shown(self):
+        """What the screen shows, after all cursor movements."""
+        return "\n".join(map(str.rstrip, self.display.display))
 
     @property
     def screen(self):

@@ -24,7 +24,7 @@ from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import pretrained
-from azjax.runs.player import Player, is_pretrained
+from azjax.runs.player import Player, changed, is_pretrained
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
 _OUTCOMES = ("won", "drawn", "lost")
@@ -167,23 +167,14 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
     """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
     with console.progress() as bar:
         task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        policy = functools.partial(_policy, player, num_simulations)
+        search = None
+        if num_simulations:
+            search = changed(player.parts.search, num_simulations=num_simulations)
+        policy = functools.partial(certificates.policy, player, search)
         scores, values = in_batches(
             policy, (positions.states,), BATCH, lambda done: bar.update(task, completed=done)
         )
     return count_errors(positions, scores, values), scores
-
-
-def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
-    """Returns scores of moves and values; the value of a search is that of the move it plays.
-
-    The value of the root is a mean over all visits, including visits to moves that Gumbel rejects.
-    """
-    if not num_simulations:
-        return player.evaluate(states)
-    result = player.search(jax.random.key(0), states, num_simulations=num_simulations)
-    played = jax.nn.one_hot(result.action, player.game.num_actions)
-    return played, (played * result.q_values).sum(axis=1)
 
 
 def _name(num_simulations: int) -> str:

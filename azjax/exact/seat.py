@@ -27,7 +27,7 @@ from azjax.exact.repair import (
 )
 from azjax.games.base import Game, State
 from azjax.games.rows import in_batches
-from azjax.players import Agent, Decision, network_agent, search_agent
+from azjax.players import Agent, Decision
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import directory
 from azjax.runs.directory import check_links
@@ -222,17 +222,16 @@ class _Games(NamedTuple):
 
 def make_agent(player: Player, simulations: int) -> Agent:
     """Returns the player with its overrides: with search, or without one for 0 simulations."""
-    parts = player.parts
-    if not simulations:
-        return player.override(network_agent(player.game, parts.evaluate, player.params))
-    search = changed(parts.search, num_simulations=simulations)
-    if not search.is_deterministic:
+    search = player.parts.search
+    if simulations and not search.is_deterministic:
         raise ValueError(
             f"{search.algorithm} is a random search, so nothing can be proved about it: use "
             "0 simulations, for the network alone, and no repair"
         )
-    memory.check_trees(search, player.game, _batch_size(simulations + 1))
-    return player.override(search_agent(player.game, search, parts.evaluate, player.params))
+    if simulations:
+        search = changed(search, num_simulations=simulations)
+        memory.check_trees(search, player.game, _batch_size(simulations + 1))
+    return player.with_simulations(simulations)
 
 
 def make_act(game: Game, agent: Agent, table: OverrideTable) -> Act:

@@ -21,14 +21,13 @@ import azjax
 from azjax import runs
 from azjax._settings import Count, checked
 from azjax.games import solver
-from azjax.games.base import Policy
+from azjax.games.base import State
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, verify_outputs
 from azjax.runs.player import Player, changed
-from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel, make_search
+from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel
 from azjax.training.memory import check_trees
-from azjax.training.parts import Parts
 
 Goal = Literal["perfect", "unbeatable", "never"]
 
@@ -118,22 +117,6 @@ def reached(goal: Goal, verdict: Verdict) -> bool:
     return goal == "unbeatable" and not np.any(verdict.losing_lines)
 
 
-def network_policy(parts: Parts, params: Any) -> Policy:
-    """Returns the network alone as a policy; `params` is its inference form."""
-    return lambda states: parts.evaluate(params, None, states)
-
-
-def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
-    """Returns the network with a search, without noise, as a policy."""
-    find = make_search(search, parts.game, parts.evaluate)
-
-    def policy(states):
-        result = find(params, jax.random.key(0), states)
-        return jax.nn.one_hot(result.action, parts.game.num_actions), result.value
-
-    return policy
-
-
 def versions() -> dict[str, str]:
     """Returns the versions of azjax, Python and the packages that results depend on."""
     packages = ("jax", "jaxlib", "flax", "optax", "mctx")
@@ -165,16 +148,17 @@ def searches_to_verify(
     return tuple(sized(kind) for kind in kinds.values() if kind.is_deterministic)
 
 
-@functools.lru_cache(maxsize=8)
-def _compiled(parts: Parts, search: Algorithm | None) -> Callable:
-    """Compiles `(params, states) -> (scores, values)`, of the network alone or with a search."""
+def policy(player: Player, search: Algorithm | None, states: State) -> tuple[jax.Array, jax.Array]:
+    """Returns scores of moves and values, of the network alone or with a search, without noise.
 
-    def evaluate(params, states):
-        if search is None:
-            return network_policy(parts, params)(states)
-        return search_policy(parts, search, params)(states)
-
-    return jax.jit(evaluate)
+    The value of a search is that of the move it plays. The value of its root is a mean over all
+    visits, including visits to moves that Gumbel rejects.
+    """
+    if search is None:
+        return player.evaluate(states)
+    result = player.search(jax.random.key(0), states, search)
+    played = jax.nn.one_hot(result.action, player.game.num_actions)
+    return played, (played * result.q_values).sum(axis=1)
 
 
 def examine(
@@ -185,7 +169,7 @@ def examine(
 ) -> Verdict:
     """Verifies a network, alone or with a search."""
     size = min(len(solution.decisions), SLICE)
-    evaluate = functools.partial(_compiled(player.parts, search), player.params)
+    evaluate = functools.partial(policy, player, search)
     answers = in_batches(evaluate, (solution.decision_states,), size, notify)
     return verify_outputs(solution, *answers)
 

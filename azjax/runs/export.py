@@ -25,8 +25,7 @@ from azjax._commands import check_installed
 from azjax._files import Path, check_folder, replacing
 from azjax._settings import AnySimulations, Positive, checked
 from azjax.games.base import State, state_shapes
-from azjax.players import network_agent, search_agent
-from azjax.runs.player import Player, changed
+from azjax.runs.player import Player
 
 PLATFORMS = "cpu", "cuda", "tpu"
 _SEED = jax.ShapeDtypeStruct((), jnp.int32)
@@ -91,18 +90,13 @@ def name_leaves(states: State) -> dict[str, Any]:
 
 
 def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int | None) -> bytes:
-    game, one = player.game, state_shapes(player.game)
+    one = state_shapes(player.game)
     batch = jax.export.symbolic_shape("b")[0] if batch_size is None else batch_size
     states = {
         name: jax.ShapeDtypeStruct((batch, *leaf.shape), leaf.dtype)
         for name, leaf in name_leaves(one).items()
     }
-    if num_simulations:
-        search = changed(player.parts.search, num_simulations=num_simulations)
-        agent = search_agent(game, search, player.parts.evaluate, player.params)
-    else:
-        agent = network_agent(game, player.parts.evaluate, player.params)
-    agent = player.override(agent)
+    agent = player.with_simulations(num_simulations or 0)
 
     def unname(named):
         return jax.tree.unflatten(jax.tree.structure(one), [named[name] for name in states])

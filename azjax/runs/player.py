@@ -53,18 +53,18 @@ class Player:
     @functools.cached_property
     def agent(self) -> Agent:
         """The network with the search that it was trained with, or alone, and the overrides."""
-        if self.alone:
-            agent = network_agent(self.game, self.parts.evaluate, self.params)
-        else:
-            name = f"alphazero({self.parts.search.num_simulations}) #{self.iteration}"
-            agent = search_agent(
-                self.game, self.parts.search, self.parts.evaluate, self.params, name=name
-            )
-        agent = self.override(agent)
-        return agent if self.name is None else agent._replace(name=self.name)
+        number = self.parts.search.num_simulations
+        name = self.name or f"alphazero({number}) #{self.iteration}"
+        return self.with_simulations(0 if self.alone else number)._replace(name=name)
 
-    def override(self, agent: Agent) -> Agent:
-        """Returns an agent that plays the overrides, if there are any, and otherwise as before."""
+    def with_simulations(self, number: int) -> Agent:
+        """Returns the player with its overrides: with a search of this length, or alone for 0."""
+        search, evaluate = self.parts.search, self.parts.evaluate
+        if number not in (0, search.num_simulations):
+            search = changed(search, num_simulations=number)
+        agent = network_agent(self.game, evaluate, self.params)
+        if number:
+            agent = search_agent(self.game, search, evaluate, self.params)
         if self.overrides is None:
             return agent
         lookup = make_lookup(self.game, self.parts.network.encoding, self.overrides)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.search.algorithm import (
@@ -20,7 +21,6 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
-from azjax.search.puct_root import explore_root, is_off
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +75,7 @@ class PUCT:
         plain = Selection(logits, act, act, finish)
         if roots.tree is None and (roots.add_noise is False or is_off(self.forced_playouts)):
             return plain
-        terms = functools.partial(puct_terms, self)
-        return explore_root(plain, roots, key_action, self.forced_playouts, terms)
+        return explore_root(self, plain, roots, key_action)
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
@@ -121,3 +120,68 @@ def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: flo
     prior = (1 - fraction) * jax.nn.softmax(roots.logits) + fraction * noise
     noisy = mask_logits(roots.legal, jnp.log(jnp.maximum(prior, 1e-30)))
     return jnp.where(roots.add_noise[:, None], noisy, roots.logits)
+
+
+# Beyond AlphaZero: forced playouts, and roots of trees that continue.
+
+
+def explore_root(settings: PUCT, plain: Selection, roots: Roots, keys: jax.Array) -> Selection:
+    """Returns a selection with forced playouts, at roots that may have visits already.
+
+    With noise, every root action that was visited gets at least `sqrt(k P N)` visits. Those that
+    its value does not deserve are left out of the policy target (Wu 2019, section 3.2). Visits of
+    an earlier search count in neither, since they would suppress exploration. `keys [B]` draw the
+    actions.
+    """
+    k = settings.forced_playouts
+    forces = roots.add_noise is not False and not is_off(k)
+    noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
+    old = jnp.zeros(roots.legal.shape, jnp.int32)
+    if roots.add_noise is not False and roots.tree is not None:
+        old = jnp.where(roots.add_noise[:, None], roots.tree.children_visits[:, ROOT], old)
+
+    def at_root(tree, node):
+        noisy, old = tree.extra_data
+        visits = tree.children_visits[node] - old
+        q, prior, bonus = puct_terms(settings, tree, node, 1 + jnp.sum(visits), visits)
+        score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
+        forced = (visits > 0) & (visits < count_forced(k, prior, visits))
+        return jnp.argmax(jnp.where(noisy & forced, jnp.inf, score)).astype(jnp.int32)
+
+    def finish(tree):
+        visits = tree.children_visits[:, ROOT] - old
+        action = jax.vmap(draw_by_visits)(keys, visits, roots.temperature)
+        weights = visit_shares(tree, old)
+        if forces:
+            pruned = jax.vmap(functools.partial(prune_forced, settings))(tree, visits)
+            weights = jnp.where(noisy[:, None], pruned, weights)
+        return make_result(tree, action, weights)
+
+    return plain._replace(at_root=at_root, finish=finish, extra=(noisy, old))
+
+
+def is_off(k: float) -> bool:
+    """Returns whether there are no forced playouts; a traced number may be any."""
+    return not isinstance(k, Tracer) and k == 0
+
+
+def count_forced(k: float, prior: jax.Array, visits: jax.Array) -> jax.Array:
+    """Returns `float32 [A]`, the visits that every root action gets."""
+    return jnp.sqrt(k * prior * jnp.sum(visits).astype(jnp.float32))
+
+
+def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
+    """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
+
+    Up to the forced number of visits is taken from each action but the most visited one, as long as
+    its score stays below that one's. An action that is left with a single visit loses it as well.
+    """
+    q, prior, bonus = puct_terms(settings, tree, jnp.int32(ROOT), 1 + jnp.sum(visits), visits)
+    best = jnp.argmax(visits)
+    counts = visits.astype(jnp.float32)
+    lead = q[best] + bonus[best] - q
+    deserved = jnp.ceil(bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
+    least = counts - jnp.floor(count_forced(settings.forced_playouts, prior, visits))
+    kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
+    kept = jnp.where((kept <= 1) & (kept < counts), 0.0, kept).at[best].set(counts[best])
+    return kept / jnp.sum(kept)

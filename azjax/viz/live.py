@@ -103,24 +103,17 @@ def search_settings(search: Algorithm) -> dict[str, Any]:
 
 
 def pack_player(player: Player) -> dict[str, Any]:
-    """Packs a player's network for a page; in small games, its outputs in all positions."""
+    """Packs a player's network for a page, for `openNetworks` in `js/network.js`.
+
+    In small games, these are its outputs in all positions that have a decision.
+    """
     if not player.game.is_small:
         return pack_weights(player)
     solution = solve(player.game)
-    outputs = player.evaluate(solution.decision_states)
-    return pack_answers(player.iteration, solution, *outputs)
-
-
-def pack_answers(
-    iteration: int, solution: solver.Solution, logits: Any, values: Any
-) -> dict[str, Any]:
-    """Packs a network's outputs, for `openNetworks` in `js/network.js`.
-
-    They are `logits [D, A]` and `values [D]`, in the `D` positions that have a decision.
-    """
     legal = solution.legal[solution.decisions]
-    packed = {"logits": pack(np.asarray(logits)[legal], "<f4"), "values": pack(values, "<f4")}
-    return {"iteration": iteration, "kind": "answers"} | packed
+    logits, values = map(np.asarray, player.evaluate(solution.decision_states))
+    packed = {"logits": pack(logits[legal], "<f4"), "values": pack(values, "<f4")}
+    return {"iteration": player.iteration, "kind": "answers"} | packed
 
 
 def pack_weights(player: Player) -> dict[str, Any]:

@@ -100,25 +100,13 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
         for i, section in enumerate(sections)
         if section.label
     ]
-    body = node(
-        "body",
-        {"class": "azjax"},
-        node(
-            "main",
-            {"class": "az-page"},
-            node("h1", None, title),
-            *(
-                [node("nav", {"class": "az-contents", "aria-label": "contents"}, *links)]
-                if links
-                else []
-            ),
-            *(_section(section, i, number) for i, section in enumerate(sections)),
-        ),
-        node(
-            "script", {"type": "application/json", "id": "azjax-data"}, _json(list(data.values()))
-        ),
-        node("script", {"type": "module"}, code + "\nmountPage(document);\n"),
-    )
+    nav = [node("nav", {"class": "az-contents", "aria-label": "contents"}, *links)] if links else []
+    shown = [_section(section, i, number) for i, section in enumerate(sections)]
+    main = node("main", {"class": "az-page"}, node("h1", None, title), *nav, *shown)
+    about = {"type": "application/json", "id": "azjax-data"}
+    packed = node("script", about, _json(list(data.values())))
+    program = node("script", {"type": "module"}, code + "\nmountPage(document);\n")
+    body = node("body", {"class": "azjax"}, main, packed, program)
     html = node("html", {"lang": "en"}, head, body)
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html")
 

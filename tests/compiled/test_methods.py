@@ -13,9 +13,7 @@ from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.runs.player import Player
-from azjax.search import PUCT, ROOT, Gumbel, make, make_search, reroot, uniform_evaluator
-from azjax.search.puct import puct_terms
-from azjax.search.puct_root import explore_root, prune_forced
+from azjax.search import PUCT, ROOT, Gumbel, make, make_search, puct, reroot, uniform_evaluator
 from azjax.training import effort, selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
@@ -108,7 +106,7 @@ def test_nothing_of_other_moves_stays_and_small_room_keeps_the_oldest_nodes():
     assert dropped.any() and not small.children_visits[dropped].any()
 
 
-def test_dropped_visits_do_not_explore():
+def test_dropped_visits_do_not_explore(monkeypatch):
     """Nodes that found no room left visits in their root, which exploration must not count."""
     _, _, small = continued(room=4)
     plain = types.SimpleNamespace(_replace=lambda **parts: parts)
@@ -116,11 +114,12 @@ def test_dropped_visits_do_not_explore():
     given["add_noise"] = jnp.ones(BATCH, bool)
     totals = []
 
-    def terms(tree, node, total, visits):
+    def terms(settings, tree, node, total, visits):
         totals.append(int(total))
         return (jnp.float32(visits),) * 3
 
-    parts = explore_root(plain, types.SimpleNamespace(**given), None, 0.0, terms)
+    monkeypatch.setattr(puct, "puct_terms", terms)
+    parts = puct.explore_root(PUCT(), plain, types.SimpleNamespace(**given), None)
     trees = small.replace(extra_data=parts["extra"])
     for row in range(BATCH):
         parts["at_root"](jax.tree.map(lambda leaf, row=row: leaf[row], trees), ROOT)
@@ -232,8 +231,8 @@ def test_pruning_takes_what_a_hand_computation_takes():
     best = 0.5 + 0.5 * np.sqrt(101) / 81
     deserved = int(np.ceil(0.25 * np.sqrt(101) / (best - 0.3) - 1))
     kept = np.array([80, max(deserved, 12 - 7), 0])  # The third is left with 1 visit, then none.
-    terms = functools.partial(puct_terms, PUCT(c_puct=1.0))
-    found = np.asarray(prune_forced(2.0, terms, tree, jnp.asarray(visits)))[legal]
+    settings = PUCT(c_puct=1.0, forced_playouts=2.0)
+    found = np.asarray(puct.prune_forced(settings, tree, jnp.asarray(visits)))[legal]
     np.testing.assert_allclose(found, kept / kept.sum(), rtol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import types
 
 import jax
 import numpy as np
@@ -52,7 +53,8 @@ def solved(request):
     solution, rng = solve(game), np.random.default_rng(0)
     logits = rng.normal(size=(len(solution.decisions), game.num_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(logits)).astype(np.float32)
-    packed = live.pack_answers(4, solution, logits, values)
+    player = types.SimpleNamespace(game=game, iteration=4, evaluate=lambda states: (logits, values))
+    packed = live.pack_player(player)
     found = evaluate(READ, live_data(game, PUCT(num_simulations=200), [packed]))
     return game, solution, (logits, values), found
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import misere_pile
+from azjax import runs
 from azjax.games import solver
 from azjax.networks import MLPConfig
 from azjax.proof import certificate as certificates
@@ -18,7 +19,7 @@ from azjax.proof.verify import count_losing_lines, verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
-from azjax.search import PUCT, Gumbel
+from azjax.search import PUCT, Gumbel, SearchResult
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
@@ -46,16 +47,17 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
     calls, done, checked = [], [], []
 
     def make_search(search, game, evaluate):
-        def find(params, key, states, temperature=0.0, add_noise=False):
+        def find(params, key, states, temperature=0.0, add_noise=False, tree=None):
             calls.append((search, temperature, add_noise))
             legal = jax.vmap(game.legal_actions)(states)
             first, last = jnp.argmax(legal, axis=1), 8 - jnp.argmax(legal[:, ::-1], axis=1)
             action = first if search.algorithm == "puct" else last
-            return types.SimpleNamespace(action=action, value=jnp.zeros(len(legal)))
+            nothing = jnp.zeros(legal.shape)
+            return SearchResult(action, nothing, nothing, nothing, nothing[:, 0], tree)
 
         return find
 
-    monkeypatch.setattr(certificates, "make_search", make_search)
+    monkeypatch.setattr(runs.player, "make_search", make_search)
     monkeypatch.setattr(certificates, "SLICE", 1000)
     monkeypatch.setattr(certificates, "check_trees", lambda *given: checked.append(given))
     parts = PARTS._replace(search=PUCT(c_puct=0.3))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import azjax
+from azjax import runs
 from azjax.exact import seat as seats
 from azjax.exact.exhaustive import Ends, Exploration
 from azjax.exact.repair import OverrideTable, empty_table, table_path
@@ -142,9 +143,9 @@ def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
 
         return Agent("one", act)
 
-    monkeypatch.setattr(seats, "network_agent", lambda *given: agent_of(0))
+    monkeypatch.setattr(runs.player, "network_agent", lambda *given: agent_of(0))
     monkeypatch.setattr(
-        seats, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
+        runs.player, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
     )
     boards = batch([1, -1] + [0] * 7, [0, 1] + [0] * 7)
     for simulations in (0, 5):

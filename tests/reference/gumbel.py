@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from reference import sign
-from reference.puct import Node, backup
+from reference.puct import Node, backup, child_of
 
 
 class Settings(NamedTuple):
@@ -102,13 +102,6 @@ def softmax(scores):
     highest = max(scores.values())
     weights = {action: math.exp(score - highest) for action, score in scores.items()}
     return {action: weight / sum(weights.values()) for action, weight in weights.items()}
-
-
-def child_of(rules, node, action):
-    if action not in node.children:
-        after, reward = rules.play(node.position, action)
-        node.children[action] = Node(after, outcome=sign(node.position, after) * reward)
-    return node.children[action]
 
 
 def expand(rules, evaluate, node):

@@ -82,3 +82,10 @@ def backup(path, value):
     for node in path:
         node.visit_count += 1
         node.value_sum += sign(node.position, path[-1].position) * value
+
+
+def child_of(rules, node, action):
+    if action not in node.children:
+        after, reward = rules.play(node.position, action)
+        node.children[action] = Node(after, outcome=sign(node.position, after) * reward)
+    return node.children[action]

@@ -75,7 +75,7 @@ from azjax import _processes, program
 from azjax.cli import train
 from azjax.proof import certificate
 from azjax.training import loop
-certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+certificate.policy = lambda player, search, states: player.evaluate(states)
 index = int(os.environ["JAX_PROCESS_ID"])
 {lines}
 sys.exit(train.main(sys.argv[1:]))

@@ -27,7 +27,7 @@ import importlib, json, sys
 from azjax import _interrupts as interrupts
 interrupts.listen()
 from azjax.proof import certificate
-certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+certificate.policy = lambda player, search, states: player.evaluate(states)
 for name, *arguments in json.loads(sys.argv[1]):
     status = importlib.import_module(f"azjax.cli.{name}").main(arguments)
     input(f"status {status} [done]")
@@ -94,8 +94,8 @@ def test_screens(terminal):
     def finish(name, columns=80, status=0):
         """Compares the screen of the program that ends now; then starts the next one."""
         terminal.wait_for(DONE)
-        compare(name, str(terminal.emulator).replace(f"status {status} {DONE}", ""))
-        terminal.emulator.clear()
+        compare(name, terminal.shown.replace(f"status {status} {DONE}", ""))
+        terminal.display.reset()
         terminal.resize(columns, 40)
         os.write(terminal.master, b"\n")
 
@@ -108,4 +108,4 @@ def test_screens(terminal):
     finish("error, 80 columns", status=2)
     terminal.type(b"\x03")
     assert terminal.finish() == 130
-    compare("play, interrupted", str(terminal.emulator))
+    compare("play, interrupted", terminal.shown)

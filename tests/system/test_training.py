@@ -102,7 +102,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
 
 
 def test_the_engine_of_mctx_trains_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(certificate, "search_policy", network_alone)
+    monkeypatch.setattr(certificate, "policy", network_alone)
     run_dir = tmp_path / "mctx"
     options = ["--no-report", "--selfplay.engine", "mctx"]
     assert train_in(run_dir, *RUN, *options) == 0
