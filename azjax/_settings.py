@@ -84,11 +84,17 @@ def check(section: str, config: Any) -> None:
         object.__setattr__(config, name, value)  # The dataclass is frozen.
 
 
+def is_zero(number: Any) -> bool:
+    """Returns whether a number is 0; a traced one may be any."""
+    return not isinstance(number, Tracer) and number == 0
+
+
 def checked(name: str, value: Any, hint: Any) -> Any:
     """Checks a value against a type, with choices and ranges; raises a ValueError that names both.
 
     Numbers of NumPy and JAX become Python numbers, and integers become floats where the type is
-    float. Traced numbers are not checked, so float settings can be swept under `vmap`.
+    float. Traced numbers are not checked, so float settings that determine no shape can be swept
+    under `vmap`.
     """
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Annotated:

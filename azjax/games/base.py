@@ -28,6 +28,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._settings import checked
+
 State = Any  # A pytree of arrays, one type per game.
 # A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
 # turns scores into moves.
@@ -209,7 +211,8 @@ def one_per_size(make: Callable[..., Game]) -> Callable[..., Game]:
     def make_once(*sizes, **named):
         given = signature.bind(*sizes, **named)
         given.apply_defaults()
-        return cached(*given.args)
+        hints = (parameter.annotation for parameter in signature.parameters.values())
+        return cached(*map(checked, given.arguments, given.arguments.values(), hints))
 
     return make_once
 
@@ -222,6 +225,7 @@ def guard_step(
     """Makes `Game.step` from a function for legal actions; others change nothing and earn 0."""
 
     def step(state, action):
+        state = jax.tree.map(jnp.asarray, state)  # NumPy's arrays have no `at`.
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < num_actions)
         after, reward = move(state, action)
         return where(is_legal, after, state), jnp.where(is_legal, reward, jnp.float32(0))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._settings import checked
 from azjax.games.base import ILLEGAL, Display, Game, Positions, guard_step
 from azjax.games.square import column_name
 
@@ -34,11 +35,13 @@ class State(NamedTuple):
     player: jax.Array
 
 
-@functools.cache
 def make(*sizes: int) -> Game:
     """Returns the game with heaps of these sizes; repeated calls return the same object."""
-    if not sizes:
-        return make(*_DEFAULT)
+    return _make(checked("heaps", sizes or _DEFAULT, tuple[int, ...]))
+
+
+@functools.cache
+def _make(sizes: tuple[int, ...]) -> Game:
     if min(sizes) < 1 or sum(sizes) > _MOST:
         given = "x".join(map(str, sizes))
         raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")

@@ -55,8 +55,10 @@ class Group(NamedTuple):
 def make_group(symmetries: Symmetries) -> Group:
     """Computes how symmetries compose, and orders them as `Group` requires."""
     cells = symmetries.cells
-    composed = cells[np.arange(len(cells))[:, None, None], cells]  # [G, G, H * W]
-    table = np.argmax((composed[:, :, None] == cells).all(axis=-1), axis=-1)
+    # Symmetries may differ only in their actions.
+    whole = np.concatenate([cells, cells.shape[1] + symmetries.actions], axis=1)
+    composed = whole[np.arange(len(whole))[:, None, None], whole]  # [G, G, H * W + A]
+    table = np.argmax((composed[:, :, None] == whole).all(axis=-1), axis=-1)
     commuting = _commuting(table)
     heads = [copy for copy in range(len(table)) if copy == min(table[commuting, copy])]
     order = table[np.ix_(commuting, heads)].ravel()

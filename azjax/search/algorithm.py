@@ -227,7 +227,8 @@ def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
     """Draws an action with probabilities proportional to `visits ** (1 / temperature)`.
 
-    Temperature 0 means the most visited action; ties go to the lowest.
+    Temperature 0 means the most visited action; ties go to the lowest. Others count as at least
+    1e-3.
     """
     logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
         temperature, 1e-3

@@ -69,7 +69,7 @@ def evaluate_states(
     logits, value, *_ = evaluate(params, keys, states)
     legal = jax.vmap(game.legal_actions)(states)
     over = jax.vmap(game.is_over)(states)
-    return mask_logits(legal, logits), jnp.where(over, 0.0, value)
+    return mask_logits(legal, logits), jnp.where(over, 0.0, value).astype(jnp.float32)
 
 
 def play_and_evaluate(

@@ -55,7 +55,8 @@ def simulate(roots: Roots, selection: Selection, leaves: int, i: jax.Array, tree
 
     states = jax.tree.map(lambda leaf: flat(leaf[batch, edges.node]), tree.embeddings)
     each = roots._replace(keys_expand=jnp.tile(roots.keys_expand, leaves))
-    expansion = expand(each, selection, numbers.repeat(size), flat(edges.action), states)
+    # By the number of the leaf: one that is selected twice has one value.
+    expansion = expand(each, selection, flat(children), flat(edges.action), states)
     expansion = jax.tree.map(lambda leaf: leaf.reshape(leaves, size, *leaf.shape[1:]), expansion)
 
     def uncount(tree, child):

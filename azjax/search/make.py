@@ -48,7 +48,8 @@ def make_search(
     temperature is negative or NaN, unless it is traced.
 
     The result for a position depends only on the position and its key, not on the rest of the
-    batch. (Only rounding may differ with the batch size, in matrix products.) At every depth, the
+    batch. (Only rounding may differ with the batch size, in matrix products, and random draws by
+    keys of JAX's kind `rbg`.) At every depth, the
     game alone determines which actions are legal. If an evaluator returns the logit -inf for a
     legal action, the prior of the action is zero, but a search may choose it. If it returns the
     value NaN, the result's `value` is NaN. The `action` is legal even if values or logits are NaN.

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
-from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
+from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check, is_zero
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -73,7 +72,7 @@ class PUCT:
 
         act = functools.partial(puct_action, self)
         plain = Selection(logits, act, act, finish)
-        if roots.tree is None and (roots.add_noise is False or is_off(self.forced_playouts)):
+        if roots.tree is None and (roots.add_noise is False or is_zero(self.forced_playouts)):
             return plain
         return explore_root(self, plain, roots, key_action)
 
@@ -134,7 +133,7 @@ def explore_root(settings: PUCT, plain: Selection, roots: Roots, keys: jax.Array
     actions.
     """
     k = settings.forced_playouts
-    forces = roots.add_noise is not False and not is_off(k)
+    forces = roots.add_noise is not False and not is_zero(k)
     noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
     old = jnp.zeros(roots.legal.shape, jnp.int32)
     if roots.add_noise is not False and roots.tree is not None:
@@ -158,11 +157,6 @@ def explore_root(settings: PUCT, plain: Selection, roots: Roots, keys: jax.Array
         return make_result(tree, action, weights)
 
     return plain._replace(at_root=at_root, finish=finish, extra=(noisy, old))
-
-
-def is_off(k: float) -> bool:
-    """Returns whether there are no forced playouts; a traced number may be any."""
-    return not isinstance(k, Tracer) and k == 0
 
 
 def count_forced(k: float, prior: jax.Array, visits: jax.Array) -> jax.Array:

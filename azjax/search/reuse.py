@@ -10,6 +10,7 @@ unvisited again.
 import jax
 import jax.numpy as jnp
 
+from azjax._settings import Positive, checked
 from azjax.games.base import where
 from azjax.search.algorithm import NO_PARENT, ROOT, UNVISITED, Tree
 
@@ -39,10 +40,12 @@ def reroot(tree: Tree, action: jax.Array, room: int) -> Tree:
       Trees of `M` nodes. A tree is empty, with 0 visits of its root, where the action has no visit
       or ends the game. The next search ignores empty trees.
     """
+    room = checked("room", room, Positive)
     batch = jnp.arange(tree.node_visits.shape[0])
     child = tree.children_index[batch, ROOT, action]
     goes_on = jnp.any(~tree.root_invalid_actions, axis=-1) & (child != UNVISITED)
     goes_on &= tree.children_discounts[batch, ROOT, action] != 0
+    goes_on &= (action >= 0) & (action < tree.num_actions)
     return jax.vmap(_subtree, (0, 0, 0, None))(tree, child, goes_on, room)
 
 

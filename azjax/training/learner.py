@@ -12,7 +12,7 @@ import optax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check, is_zero
 from azjax.networks.base import Network, Variables
 from azjax.training.metrics import Record
 from azjax.training.targets import Sample
@@ -119,21 +119,21 @@ def alphazero_loss(
       `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
       the entropy of the target; `l2`, which is `l2 ||theta||^2`.
     """
-    logits, value, *_ = outputs
+    logits, value = (output.astype(jnp.float32) for output in outputs[:2])
     chex.assert_equal_shape([logits, samples.policy, samples.legal])
     chex.assert_equal_shape([value, samples.value])  # Other shapes would broadcast.
     cross_entropy = policy_loss(logits, samples.policy, samples.legal)
     entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
     policy = minimized = jnp.mean(cross_entropy)
-    if policy_surprise:
+    if not is_zero(policy_surprise):
         kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
         mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
         weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
         minimized = jnp.mean(weights * cross_entropy)
     squared = jnp.mean(jnp.square(samples.value - value))
-    penalty = (
-        l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
-    )
+    penalty = jnp.zeros((), jnp.float32)
+    if not is_zero(l2):
+        penalty = l2 * jnp.sum(jnp.square(ravel_pytree(params)[0]))
     losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
     return minimized + value_weight * squared + penalty, losses | {"l2": penalty}
 
@@ -156,13 +156,20 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
     It flattens gradients into one vector, so that fewer operations are compiled.
     """
     direction = optax.scale_by_adam() if config.optimizer == "adam" else optax.trace(0.9)
-    if config.clip_norm:
-        direction = optax.chain(optax.clip_by_global_norm(config.clip_norm), direction)
+    limit = config.clip_norm
+    if isinstance(limit, Tracer):
+        limit = jnp.where(limit > 0, limit, jnp.inf)
+    if not is_zero(limit):
+        direction = optax.chain(optax.clip_by_global_norm(limit), direction)
     return optax.chain(
         optax.flatten(direction),
         optax.add_decayed_weights(config.weight_decay, _decays),
         optax.scale_by_learning_rate(learning_rate(config)),
     )
+
+
+def _is_float(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
 def _decays(params: Any) -> Any:
@@ -217,7 +224,7 @@ def make_learner(
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         average = optax.incremental_update(variables, state.average, 1 - decay)
         average = jax.tree.map(
-            lambda mean, new: mean if jnp.issubdtype(new.dtype, jnp.inexact) else new,
+            lambda mean, new: mean.astype(new.dtype) if _is_float(new) else new,
             average,
             variables,
         )

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from azjax.games.base import Game, init_batch
 from azjax.search import Algorithm, make_search
 from azjax.search.evaluators import uniform_evaluator
-from azjax.search.make import default_engine
+from azjax.search.make import Engine, default_engine
 from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
 from azjax.training.step import abstract_state
@@ -59,7 +59,8 @@ def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
     nodes = parts.search.num_simulations + 1
-    tree = together * tree_bytes(parts.search, parts.game) * (nodes + parts.selfplay.reuse) // nodes
+    bytes_per_tree = tree_bytes(parts.search, parts.game, parts.selfplay.engine)
+    tree = together * bytes_per_tree * (nodes + parts.selfplay.reuse) // nodes
     lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
     if program is None:
         return lasting
@@ -98,7 +99,7 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def tree_bytes(search: Algorithm, game: Game) -> int:
+def tree_bytes(search: Algorithm, game: Game, engine: Engine | None = None) -> int:
     """Returns the bytes of one search tree, with its states and the arrays of the algorithm."""
 
     def one_tree():
@@ -107,8 +108,9 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
 
     tree = jax.eval_shape(one_tree)
     nodes = tree.node_visits.size
-    paths = default_engine(jax.default_backend()) == "paths"  # Two numbers, a path and a flag each.
-    return _bytes_of(tree) + paths * nodes * (4 * min(nodes, game.max_plies + 1) + 9)
+    engine = engine or default_engine(jax.default_backend())
+    path = 4 * min(nodes, game.max_plies + 1) + 9  # And two numbers and a flag.
+    return _bytes_of(tree) + (engine == "paths") * nodes * path
 
 
 def device_memory(mesh: Mesh | None = None) -> int:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
 from azjax.search import Tree
+from azjax.search.make import default_engine
 from azjax.training import effort
 from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
@@ -89,7 +90,8 @@ def self_play(
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
         keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
         # On GPUs, no loop of unknown length: new games for all moves, although few are needed.
-        fresh = jax.vmap(start)(keys[:, :, 1]) if config.engine == "paths" else None
+        engine = config.engine or default_engine(jax.default_backend())
+        fresh = jax.vmap(start)(keys[:, :, 1]) if engine == "paths" else None
         given = schedule[0], keys[0, :, 0], games.states, temperatures(games)
         tree = effort.first_tree(config, search, *given)
         (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule, fresh))

@@ -267,3 +267,35 @@ def test_a_term_of_the_loss_has_a_name_of_its_own():
     learner = make_learner(NETWORK, optax.sgd(0.1), loss)
     with pytest.raises(ValueError, match="a term seconds, as the records do"):
         jax.eval_shape(learner.update, jax.eval_shape(learner.init, VARIABLES), SAMPLES)
+
+
+def test_parameters_keep_their_type():
+    half = jax.tree.map(
+        lambda leaf: leaf.astype(jnp.bfloat16 if leaf.dtype == np.float32 else leaf.dtype),
+        VARIABLES,
+    )
+    learner = configured_learner(CONFIG, NETWORK)
+    before = jax.eval_shape(learner.init, half)
+    after, _ = jax.eval_shape(learner.update, before, SAMPLES)
+    assert jax.tree.map(lambda leaf: leaf.dtype, (after.variables, after.average)) == jax.tree.map(
+        lambda leaf: leaf.dtype, (before.variables, before.average)
+    )
+
+
+@pytest.mark.parametrize("name", ["l2", "policy_surprise", "clip_norm"])
+def test_a_setting_that_may_be_off_can_be_swept(name):
+    """Also if some of its values are 0."""
+
+    def update(value):
+        learner = configured_learner(change(**{name: value}), NETWORK)
+        return learner.update(learner.init(VARIABLES), SAMPLES)[0].variables["params"]
+
+    with guard.sharing():
+        swept = jax.jit(jax.vmap(update))(np.float32([0, 0.1]))
+        separate = [jax.jit(update, static_argnums=0)(value) for value in (0.0, 0.1)]
+    for row, expected in enumerate(separate):
+        jax.tree.map(
+            lambda found, x, row=row: np.testing.assert_allclose(found[row], x, 1e-5, 1e-6),
+            swept,
+            expected,
+        )

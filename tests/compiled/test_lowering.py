@@ -30,10 +30,12 @@ def test_an_iteration_is_lowered_for_an_accelerator(monkeypatch):
     assert "stablehlo.convolution" in exported.mlir_module()
 
 
-def test_an_iteration_on_a_gpu_has_no_loop_of_unknown_length():
+def test_an_iteration_on_a_gpu_has_no_loop_of_unknown_length(monkeypatch):
     """Loops of known length are `scan` in the traced program; Gumbel noise needs no loop."""
     small, mesh = presets.smoke(presets.get("default")), training.make_mesh(jax.devices()[:1])
-    for platform, has_loops in (("cpu", True), ("cuda", False)):
-        parts = make_parts(small, platform=platform)
+    on_cpu, on_gpu = (make_parts(small, platform=platform) for platform in ("cpu", "cuda"))
+    unresolved = on_gpu._replace(selfplay=dataclasses.replace(on_gpu.selfplay, engine=None))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for parts, has_loops in ((on_cpu, True), (on_gpu, False), (unresolved, False)):
         traced = training.make_iteration(parts, mesh).trace(training.abstract_state(parts, mesh))
         assert ("while[" in str(traced.jaxpr)) == has_loops

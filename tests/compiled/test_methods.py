@@ -131,10 +131,14 @@ def test_trees_are_empty_after_the_end_of_a_game_and_after_unvisited_moves():
     first, _, _ = continued()
     unvisited = jnp.argmin(first.visit_counts + ~roots_legal() * 100, axis=1)
     over = first.tree.replace(children_discounts=jnp.zeros_like(first.tree.children_discounts))
-    for tree, action in ((over, first.action), (first.tree, unvisited)):
+    beyond = jnp.full(BATCH, GAME.num_actions), jnp.full(BATCH, -1)
+    tried = (over, first.action), *((first.tree, action) for action in (unvisited, *beyond))
+    for tree, action in tried:
         kept = reroot(tree, action, 8)
-        never = np.take_along_axis(np.asarray(first.visit_counts), action[:, None], 1)[:, 0] == 0
-        wanted = np.ones(BATCH, bool) if tree is over else never
+        wanted = np.ones(BATCH, bool)
+        if action is unvisited:
+            visits = np.take_along_axis(np.asarray(first.visit_counts), action[:, None], 1)
+            wanted = visits[:, 0] == 0
         assert wanted.any() and (np.asarray(kept.node_visits)[wanted] == 0).all()
     fresh = search(PUCT(num_simulations=16), roots(), tree=reroot(over, first.action, 40))
     plain = search(PUCT(num_simulations=16), roots())
@@ -181,6 +185,21 @@ def test_trees_of_several_leaves_add_up(algorithm):
         np.testing.assert_allclose(tree.node_values[inside, node], mean[inside], atol=1e-4)
     child = tree.children_index[batch, ROOT, result.action]
     assert (child > 0).all()
+
+
+@pytest.mark.compiles(1)
+def test_a_leaf_that_is_selected_twice_has_one_value():
+    """Of a random evaluator, too: the mean of a node is that of what is below it."""
+
+    def draw(params, keys, states):
+        values = jax.vmap(lambda key: jax.random.uniform(key, minval=-1.0))(keys)
+        return jnp.zeros((len(values), GAME.num_actions)), values
+
+    find = jax.jit(make_search(PUCT(num_simulations=32, leaves=32), GAME, draw))
+    result = find(None, jax.random.key(0), roots())
+    below = np.sum(result.visit_counts * np.asarray(result.q_values), axis=1)
+    expected = (np.asarray(result.tree.raw_values)[:, ROOT] + below) / 33
+    np.testing.assert_allclose(result.value, expected, atol=1e-5)
 
 
 @pytest.mark.compiles(1)
@@ -309,6 +328,7 @@ def test_what_cannot_be_combined_is_refused():
     assert_refused(
         (lambda: mctx(None, jax.random.key(0), after, tree=kept), "cannot continue a tree"),
         (lambda: make_search(several, GAME, evaluate, "mctx"), "leaves are 4", "use 1"),
+        (lambda: reroot(kept, after.player, 0), "room is 0: use 1 or more"),
     )
 
 

@@ -14,6 +14,7 @@ from flax import nnx
 
 import modules
 from azjax import games
+from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig, base, from_module, make_network
 from azjax.networks.convolution import convolve, is_faster
 from azjax.networks.equivariant import make_group
@@ -90,7 +91,8 @@ def test_symmetric_copies_get_symmetric_outputs(name, kind, blocks):
     layer = "Dense_1" if kind == "symmetric" else "block0_a"
     size, width = plain[layer]["kernel"].shape
     assert variables["params"][layer]["kernel"].shape == (size, width // game.num_symmetries)
-    assert rounded["params"][layer]["kernel"].shape == (blocks, size // blocks, width // blocks)
+    kernels = np.stack(rounded["params"][layer]["kernel"])
+    assert kernels.shape == (blocks, size // blocks, width // blocks)
     images = planes.reshape(8, -1, planes.shape[-1])[:, game.symmetries.cells]
     for g, actions in enumerate(game.symmetries.actions):
         image = images[:, g].reshape(planes.shape)
@@ -204,6 +206,12 @@ def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
 
 
 # Groups and arithmetic.
+
+
+def test_symmetries_may_differ_only_in_their_actions():
+    """As in a game with two actions that do the same."""
+    group = make_group(Symmetries(cells=np.array([[0, 1]] * 2), actions=np.array([[0, 1], [1, 0]])))
+    assert group.copies.tolist() == group.actions.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four:4x5", "othello:4", "mnk:3x4x3"])

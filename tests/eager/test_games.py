@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.games import connect_four
+from azjax.games import connect_four, mnk, nim
 from azjax.games.base import random_action
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
@@ -63,7 +63,17 @@ def test_refusals(tic_tac_toe):
         *((functools.partial(games.make, name), sentence) for name, sentence in names),
         *((functools.partial(from_board, board), sentence) for board, sentence in boards),
         (lambda: tic_tac_toe.observe(tic_tac_toe.init(), "none"), unknown),
+        (lambda: mnk.make(3, 3, 2.5), "in_a_row is 2.5, which is not of type int"),
+        (lambda: mnk.make(4, 4, True), "in_a_row is True, which is not of type int"),
+        (lambda: nim.make([3, 4]), "heaps is [3, 4], which is not of type int"),
     )
+    assert mnk.make(np.int8(3), 4, 3) is games.make("mnk:3x4x3")
+
+
+def test_a_move_can_be_made_in_a_state_of_numpy(tic_tac_toe):
+    state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tic_tac_toe.init())
+    after, _ = jax.eval_shape(lambda: tic_tac_toe.step(state, 4))
+    assert after.board.shape == (9,)
 
 
 def test_every_line_wins_at_any_size():

@@ -36,6 +36,16 @@ def test_a_tree_is_continued_for_each_position(tic_tac_toe):
     assert_refused((call, "tree has 1 trees for 2 positions"))
 
 
+def test_values_of_any_type_become_float32(tic_tac_toe):
+    def evaluate(params, keys, states):
+        return jnp.zeros((2, 9), jnp.bfloat16), jnp.zeros(2, jnp.bfloat16)
+
+    search = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate, "azjax")
+    states = init_batch(tic_tac_toe, 2)
+    tree = jax.eval_shape(search, None, jax.random.key(0), states).tree
+    assert tree.node_values.dtype == tree.raw_values.dtype == jnp.float32
+
+
 def test_the_engine_is_the_one_chosen(monkeypatch, tic_tac_toe):
     """The results are equal, so only the calls of the loops tell them apart."""
     calls, states, key = [], init_batch(tic_tac_toe, 2), jax.random.key(0)
