@@ -131,9 +131,12 @@ def test_trees_are_empty_after_the_end_of_a_game_and_after_unvisited_moves():
     first, _, _ = continued()
     unvisited = jnp.argmin(first.visit_counts + ~roots_legal() * 100, axis=1)
     over = first.tree.replace(children_discounts=jnp.zeros_like(first.tree.children_discounts))
-    beyond = jnp.full(BATCH, GAME.num_actions), jnp.full(BATCH, -1)
-    tried = (over, first.action), *((first.tree, action) for action in (unvisited, *beyond))
-    for tree, action in tried:
+    last = first.tree.replace(
+        children_index=first.tree.children_index.at[:, ROOT, -1].set(1),
+        children_discounts=first.tree.children_discounts.at[:, ROOT, -1].set(-1),
+    )
+    beyond = [(last, jnp.full(BATCH, action)) for action in (-1, GAME.num_actions)]
+    for tree, action in ((over, first.action), (first.tree, unvisited), *beyond):
         kept = reroot(tree, action, 8)
         wanted = np.ones(BATCH, bool)
         if action is unvisited:
