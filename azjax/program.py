@@ -335,7 +335,7 @@ class Run:
         self.loop.callbacks = self._list_callbacks(callbacks, display)
         first = self.loop.iteration
         self.loop.run()
-        has_page = self.loop.iteration == first and (self.run_dir / "report.html").exists()
+        has_page = self.loop.iteration == first and self._has_page()
         if self.plan.report and processes.any_of(not has_page):
             processes.in_first(lambda: self._write_report(announce))
 
@@ -359,6 +359,16 @@ class Run:
             Checkpoints(self.run_dir, every, keep, verifies_all),
         ]
         return [callback for callback in listed if callback]
+
+    def _has_page(self) -> bool:
+        """Returns whether there is a page that is newer than what it shows."""
+        newest = checkpoint.checkpoints(self.run_dir) / str(self.loop.iteration)
+        shown = self.run_dir / "certificate.json", newest
+        page, *others = (
+            path.stat().st_mtime_ns if path.exists() else 0
+            for path in (self.run_dir / "report.html", *shown)
+        )
+        return page > 0 and page >= max(others)
 
     def _write_report(self, announce: Callable[[str], None]) -> None:
         announce("writing the report")

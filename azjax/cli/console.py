@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
@@ -101,7 +102,8 @@ def solve(game: Game) -> solver.Solution:
 def busy(what: str) -> Iterator[None]:
     """Shows a message, such as `compiling…`, until the `with` block ends."""
     terminal = Console(stderr=True)
-    with terminal.status(what) if terminal.is_terminal else _lines(lambda: what):
+    shown = terminal.status(Text(what)) if terminal.is_terminal else _lines(lambda: what)
+    with shown:
         yield
 
 
@@ -152,7 +154,7 @@ def show_certificate(certificate: Certificate) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     style = "green" if certificate.perfect else "yellow" if certificate.unbeatable else "red"
     title = verdict.upper() + colon + meaning
     print_rich(Panel(table, title=title, border_style=style, expand=False))
@@ -173,7 +175,7 @@ def print_table(
             heading, justify=justify, overflow="fold", no_wrap=not is_name, min_width=least
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     print_rich(table)
 
 

@@ -83,7 +83,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
         if named is None or not is_custom(named):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
-                f"--{option} {shlex.quote(saved.partition('#')[0])}, if you trust that file"
+                f"--{option} {shlex.quote(saved.rpartition('#')[0])}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
         if option not in recorded and getattr(typed, option) is not None:
@@ -129,6 +129,14 @@ def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
             )
 
 
+def _is_code_of(saved: str, named: str) -> bool:
+    """Returns whether a name is that of recorded code, even if edited, or of an equal copy."""
+    place, _, digest = saved.rpartition("#")
+    (old, _, function), (new, _, other) = place.partition(":"), named.partition(":")
+    is_here = pathlib.Path(old).resolve() == pathlib.Path(new).resolve()
+    return function == other and (is_here or identify(named).endswith(digest))
+
+
 _note_once = functools.cache(write_note)
 
 
@@ -153,8 +161,10 @@ def choose_run(typed: Typed) -> Typed:
     """Adds the newest matching run in runs/, if there is one and the command line names no run."""
     for path in () if typed.run_dir else runs.find_runs():
         try:
-            check_run(path, typed)
+            recorded = _recorded(check_run(path, typed))
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
+            continue
+        if not all(_is_code_of(saved, getattr(typed, name)) for name, saved in recorded.items()):
             continue
         write_note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
@@ -168,7 +178,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     """
     words = ["--run-dir", str(run_dir)]
     for option, saved in _recorded(config).items():
-        words += [f"--{option}", getattr(typed, option) or saved.partition("#")[0]]
+        words += [f"--{option}", getattr(typed, option) or saved.rpartition("#")[0]]
     return shlex.join(words)
 
 

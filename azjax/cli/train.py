@@ -89,10 +89,7 @@ def _main(arguments: list[str] | None) -> int:
         if processes.is_first():
             print(memory.describe(run.needs, run.num_devices))
         first = run.loop.iteration
-        try:
-            run.train(show=console.show_certificate)
-        except ValueError as error:  # All settings were checked before.
-            raise RuntimeError("this is a defect of azjax, not of its settings") from error
+        run.train(show=console.show_certificate)
         processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > first))
         return 0 if run.reached else 1
 

@@ -1,5 +1,6 @@
 """Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
 
+import functools
 import hashlib
 import pathlib
 import tempfile
@@ -25,14 +26,16 @@ from azjax.exact.repair import (
     save_table,
     table_path,
 )
-from azjax.games.base import Game, State
+from azjax.games.base import Game, State, state_shapes
 from azjax.games.rows import in_batches
+from azjax.networks.base import observed_planes
 from azjax.players import Agent, Decision
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import directory
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player, changed
 from azjax.training import memory
+from azjax.training.parts import Parts
 from azjax.training.step import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
@@ -134,15 +137,34 @@ def prove_seat(
 
 
 def _digest(player: Player, table: OverrideTable) -> str:
-    """Returns a digest of the network, the search and all overrides, for the names of folders."""
-    network = player.parts.network
-    settings = player.game.name, network.encoding, network.symmetric, player.parts.search
-    digest = hashlib.sha256(repr(settings).encode())
+    """Returns a digest of what determines the games, for the names of folders.
+
+    These are the rules, the network, the search and all overrides.
+    """
+    settings = player.game.name, player.parts.network.symmetric, player.parts.search
+    digest = hashlib.sha256(repr(settings).encode() + _code(player.parts))
     moves = player.overrides, table.states, table.actions
     for leaf in jax.tree.leaves((player.params, *moves)):
         array = np.asarray(leaf)
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     return digest.hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=8)
+def _code(parts: Parts) -> bytes:
+    """Returns the programs of the rules and the network; another version of JAX may change them."""
+    game, network, state = parts.game, parts.network, state_shapes(parts.game)
+    planes = observed_planes(game, network.encoding)
+    folded = jax.eval_shape(lambda: network.fold(network.init(jax.random.key(0))))
+    programs: list[tuple[Any, ...]] = [
+        (game.init,),
+        (game.step, state, jax.ShapeDtypeStruct((), np.int32)),
+        *((rule, state) for rule in (game.legal_actions, game.is_over, game.player)),
+        (lambda state: game.observe(state, network.encoding), state),
+        (network.infer, folded, jax.ShapeDtypeStruct((1, *planes.shape), planes.dtype)),
+    ]
+    texts = (jax.jit(function).lower(*shapes).as_text() for function, *shapes in programs)
+    return "".join(texts).encode()
 
 
 class _Games(NamedTuple):

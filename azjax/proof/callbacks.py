@@ -1,5 +1,7 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
+import contextlib
+import json
 import math
 import pathlib
 from collections.abc import Callable
@@ -156,8 +158,14 @@ class Certification(Callback):
 
     def on_end(self, loop: Loop) -> None:
         """Writes the certificate of the last network, in process 0."""
-        if processes.any_of(self._trained or not self._path.exists()):
+        if processes.any_of(self._trained or not self._is_of(loop.iteration)):
             processes.in_first(lambda: self._write(loop))
+
+    def _is_of(self, iteration: int) -> bool:
+        """Returns whether the file has the certificate of this iteration."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            return json.loads(self._path.read_text()).get("iterations") == iteration
+        return False
 
     def _write(self, loop: Loop) -> None:
         self.certificate = self.certificate or self._certify(loop)

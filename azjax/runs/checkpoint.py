@@ -196,7 +196,9 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         raise CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
     number = available[-1] if step is None else step
     others = ", ".join(str(other) for other in available if other != number)
-    advice = f"use one of {others}" if others else "resume the run to write another"
+    advice = (
+        f"use one of {others}, or resume the run" if others else "resume the run to write another"
+    )
     if number not in available:
         raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
     try:

@@ -98,3 +98,16 @@ def test_a_note_names_each_edited_file_once(capfd):
     for name in ("pile.py:make", "net.py:make"):
         note = f"{name} was edited since run was trained: check that it computes the same\n"
         assert said.count(note) == 1
+
+
+def test_recorded_code_is_found_again_if_it_was_edited_or_moved(tmp_path):
+    one, copy, other = (tmp_path / name for name in ("one#1.py", "copy.py", "other.py"))
+    for path, text in ((one, "old"), (copy, "old"), (other, "other")):
+        path.write_text(text)
+    saved = custom.identify(f"{one}:make")
+    one.write_text("new")
+    found = {
+        name: custom._is_code_of(saved, name) for name in map("{}:make".format, (one, copy, other))
+    }
+    assert [*found.values()] == [True, True, False]
+    assert not custom._is_code_of(saved, f"{one}:other")

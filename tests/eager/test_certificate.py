@@ -195,15 +195,18 @@ def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_pat
 
 def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resumed_run(tmp_path):
     path = tmp_path / "certificate.json"
-    path.write_text("old")
     for iteration in (0, 1):
+        path.write_text(old := f'{{"iterations": {iteration}}}')
         verification, loop = Examined([(0, 0, 0), (1, 0, 0)]), loop_at(iteration)
         verification.next()
         certification = Certification(verification, "perfect", 5, path)
         certification.on_start(loop)
         assert loop.stop == (iteration > 0)
         certification.on_end(loop)
-        assert path.read_text() == "old"
+        assert path.read_text() == old
+    path.write_text('{"iterations": 7}')  # As after an interrupted training.
+    certification.on_end(loop)
+    assert json.loads(path.read_text())["blunders"] == 0
     verification.next()
     certification = Certification(verification, "perfect", 5, path)
     certification.on_iteration(loop)

@@ -1,5 +1,6 @@
 """The conditions of a proof for one seat, its steps, and the digests of its folders."""
 
+import dataclasses
 import itertools
 import pathlib
 import types
@@ -13,7 +14,7 @@ from azjax import runs
 from azjax.exact import seat as seats
 from azjax.exact.exhaustive import Ends, Exploration
 from azjax.exact.repair import OverrideTable, empty_table, table_path
-from azjax.networks import MLPConfig
+from azjax.networks import MLPConfig, make_network
 from azjax.players import Agent, Decision
 from azjax.players.overrides import Overrides, oriented_overrides
 from azjax.runs import presets
@@ -24,7 +25,8 @@ from refusals import assert_refused
 from tables import batch
 
 SMOKE = presets.smoke(presets.get("default"))
-PARTS = make_parts(Config(network=MLPConfig(hidden=(4,), head_hidden=4), search=SMOKE.search))
+TINY = MLPConfig(hidden=(4,), head_hidden=4)
+PARTS = make_parts(Config(network=TINY, search=SMOKE.search))
 PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
 START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None, False)
 EMPTY = empty_table(PARTS.game)
@@ -119,7 +121,11 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
         player(overrides=Overrides(row + 1, np.array([2], np.uint8))),
         player(game=PARTS.game._replace(name="other")),
         player(search=PUCT(num_simulations=7)),
-        player(network=network._replace(encoding="other")),
+        player(network=make_network(dataclasses.replace(TINY, encoding="absolute"), PARTS.game)),
+        player(
+            network=network._replace(infer=lambda folded, planes: network.infer(folded, ~planes))
+        ),
+        player(game=PARTS.game._replace(is_over=lambda state: ~state.over)),
         player(network=network._replace(symmetric=not network.symmetric)),
     ]
     tables = [EMPTY, table_of(4, 0), table_of(4, 1), table_of(3, 0)]
