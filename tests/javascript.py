@@ -43,8 +43,21 @@ def evaluate(function, argument=None):
 def states_at(game, texts):
     boards = np.array([[".XO".index(cell) for cell in text] for text in texts])
     boards = np.where(boards == 2, -1, boards).astype(np.int8)
+    if game.name.startswith("hex"):
+        states = [_play_stones(game, board) for board in boards]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     states = jax.tree.map(lambda leaf: np.resize(leaf, (len(boards), *leaf.shape)), game.init())
     return states._replace(board=boards, player=boards.sum(1, dtype=np.int8))
+
+
+def _play_stones(game, board):
+    """Returns a position of Hex, whose states have the groups that stones form."""
+    step, state, n = jax.jit(game.step), game.init(), game.board_shape[0]
+    for cell in np.flatnonzero(board):
+        is_x = board[cell] == 1
+        action = cell if is_x else n * (cell % n) + cell // n
+        state = step(state._replace(player=np.int8(not is_x)), action)[0]
+    return state._replace(player=np.int8(board.sum()))
 
 
 def data_of(path):
