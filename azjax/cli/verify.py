@@ -25,6 +25,7 @@ from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
+from azjax.training.memory import check_trees
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
 _OUTCOMES = ("won", "drawn", "lost")
@@ -170,6 +171,7 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
         search = None
         if num_simulations:
             search = changed(player.parts.search, num_simulations=num_simulations)
+            check_trees(search, player.game, BATCH)
         policy = functools.partial(certificates.policy, player, search)
         scores, values = in_batches(
             policy, (positions.states,), BATCH, lambda done: bar.update(task, completed=done)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import misere_pile
-from azjax import runs
 from azjax.games import solver
 from azjax.networks import MLPConfig
 from azjax.proof import certificate as certificates
@@ -57,7 +56,7 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
 
         return find
 
-    monkeypatch.setattr(runs.player, "make_search", make_search)
+    monkeypatch.setattr(certificates, "make_search", make_search)
     monkeypatch.setattr(certificates, "SLICE", 1000)
     monkeypatch.setattr(certificates, "check_trees", lambda *given: checked.append(given))
     parts = PARTS._replace(search=PUCT(c_puct=0.3))
