@@ -362,13 +362,10 @@ class Run:
 
     def _has_page(self) -> bool:
         """Returns whether there is a page that is newer than what it shows."""
-        newest = checkpoint.checkpoints(self.run_dir) / str(self.loop.iteration)
-        shown = self.run_dir / "certificate.json", newest
-        page, *others = (
-            path.stat().st_mtime_ns if path.exists() else 0
-            for path in (self.run_dir / "report.html", *shown)
-        )
-        return page > 0 and page >= max(others)
+        page, newest = self.run_dir / "report.html", str(self.loop.iteration)
+        made = self.run_dir / "certificate.json", checkpoint.checkpoints(self.run_dir) / newest
+        shown = [path.stat().st_mtime_ns for path in made if path.exists()]
+        return page.exists() and all(page.stat().st_mtime_ns >= time for time in shown)
 
     def _write_report(self, announce: Callable[[str], None]) -> None:
         announce("writing the report")

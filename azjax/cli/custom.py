@@ -122,7 +122,7 @@ def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
     """Prints a note for each custom function that is not the one of the training."""
     for option, saved in _recorded(config).items():
         named = getattr(typed, option)  # The file may have moved.
-        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
+        if named and not _is_equal(saved, named):
             _note_once(
                 f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
                 "computes the same"
@@ -131,10 +131,14 @@ def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
 
 def _is_code_of(saved: str, named: str) -> bool:
     """Returns whether a name is that of recorded code, even if edited, or of an equal copy."""
-    place, _, digest = saved.rpartition("#")
-    (old, _, function), (new, _, other) = place.partition(":"), named.partition(":")
+    (old, _, function), (new, _, other) = saved.partition(":"), named.partition(":")
     is_here = pathlib.Path(old).resolve() == pathlib.Path(new).resolve()
-    return function == other and (is_here or identify(named).endswith(digest))
+    return is_here and function.partition("#")[0] == other or _is_equal(saved, named)
+
+
+def _is_equal(saved: str, named: str) -> bool:
+    """Returns whether a name is a function of recorded code, unedited, in any place."""
+    return saved.partition(":")[2] == identify(named).partition(":")[2]
 
 
 _note_once = functools.cache(write_note)

@@ -244,14 +244,13 @@ class _Games(NamedTuple):
 
 def make_agent(player: Player, simulations: int) -> Agent:
     """Returns the player with its overrides: with search, or without one for 0 simulations."""
-    search = player.parts.search
-    if simulations and not search.is_deterministic:
-        raise ValueError(
-            f"{search.algorithm} is a random search, so nothing can be proved about it: use "
-            "0 simulations, for the network alone, and no repair"
-        )
     if simulations:
-        search = changed(search, num_simulations=simulations)
+        search = changed(player.parts.search, num_simulations=simulations)
+        if not search.is_deterministic:
+            raise ValueError(
+                f"{search.algorithm} is a random search, so nothing can be proved about it: use "
+                "0 simulations, for the network alone, and no repair"
+            )
         memory.check_trees(search, player.game, _batch_size(simulations + 1))
     return player.with_simulations(simulations)
 
