@@ -31,6 +31,7 @@ from azjax.proof.callbacks import LabelledEvaluation, iterations_between
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.training import (
+    AXIS,
     Parts,
     TrainState,
     check_parts,
@@ -39,8 +40,6 @@ from azjax.training import (
     iteration,
     make_mesh,
 )
-from azjax.training.effort import count_evaluations
-from azjax.training.step import AXIS
 
 _RESAMPLES = 10_000
 _ENOUGH = 0.5  # Share of the seeds that must reach the target for a comparison of their costs.
@@ -87,7 +86,7 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
 
     def on_mesh(function):
         local = functools.partial(jax.lax.map, function) if one_by_one else jax.vmap(function)
-        # `training.step` has the reason for `check_vma`.
+        # `training.mesh` has the reason for `check_vma`.
         return jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
 
     numbers = jnp.arange(seeds, dtype=jnp.uint32)
@@ -133,7 +132,7 @@ def train_seeds(
 ) -> Curves:
     """Trains all seeds with one setting until each has made this many network evaluations."""
     parts = make_parts(config, game)
-    each, (measure, cost) = count_evaluations(parts), make_measure(game)
+    each, (measure, cost) = parts.evaluations, make_measure(game)
     last = max(1, round(evaluations / each))
     every = max(iterations_between(parts, cost, 0.1), last // 100)
     states, advance = compile_seeds(parts, seeds)
@@ -190,7 +189,7 @@ def compare(
     files.check_folder(path)
     made = {"game": game.name, "seeds": seeds}
     if iterations is not None or not path.exists():
-        each = count_evaluations(make_parts(next(iter(settings.values())), game))
+        each = make_parts(next(iter(settings.values())), game).evaluations
         made["evaluations"] = (100 if iterations is None else iterations) * each
     for config in settings.values():
         check_parts(make_parts(config, game))

@@ -184,7 +184,7 @@ def _policies(case: _Case) -> list[Finding]:
 
 def _ages(case: _Case) -> list[Finding]:
     parts = case.parts
-    new = parts.selfplay.games * parts.selfplay.full_moves
+    new = parts.selfplay.games * parts.selfplay.unroll_length
     age = parts.replay.capacity / new
     uses = parts.replay.batch_size * parts.learner.steps / new
     sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in all"

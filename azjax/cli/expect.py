@@ -17,7 +17,6 @@ from azjax.program import fit_devices
 from azjax.runs import presets, pretrained
 from azjax.runs.config import make_parts
 from azjax.training import Parts
-from azjax.training.effort import count_evaluations
 
 _ITERATIONS = 5
 # lab/games.md, "How cost grows": moves until a network of width 256 is wrong in at most 1% of the
@@ -50,7 +49,7 @@ def run(options: Options) -> int:
     print(
         f"{game.name}, preset {preset}, on {mesh.size} {jax.devices()[0].device_kind}: "
         f"{seconds:.2g} s an iteration, {moves / seconds:,.0f} moves/s, "
-        f"{count_evaluations(parts) / seconds:,.0f} evaluations/s"
+        f"{parts.evaluations / seconds:,.0f} evaluations/s"
     )
     print(describe(game, moves / seconds))
     return 0

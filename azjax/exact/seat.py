@@ -34,9 +34,8 @@ from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import directory
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player, changed
-from azjax.training import memory
+from azjax.training import AXIS, make_mesh, memory
 from azjax.training.parts import Parts
-from azjax.training.step import AXIS, make_mesh
 
 Seat = Literal["first", "second"]
 SEATS: dict[Seat, int] = {"first": 0, "second": 1}

@@ -18,7 +18,6 @@ from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
-from azjax.training.effort import count_evaluations
 from azjax.training.loop import Callback, Loop
 
 _SOLVER_SHARE = 0.1  # Evaluations for verdicts, per evaluation in self-play, except in small games.
@@ -31,7 +30,7 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
     If a check makes this many `evaluations`, all checks together make at most `share` times as many
     evaluations as self-play.
     """
-    return math.ceil(evaluations / (share * count_evaluations(parts)))
+    return math.ceil(evaluations / (share * parts.evaluations))
 
 
 class Verification(Callback):

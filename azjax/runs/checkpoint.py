@@ -40,8 +40,8 @@ from azjax._settings import from_dict, list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
 from azjax.runs.directory import CheckpointError, checkpoints, iterations, read_config
+from azjax.training import TrainState, abstract_state, make_mesh, one_copy
 from azjax.training.parts import Parts
-from azjax.training.step import TrainState, abstract_state, make_mesh, one_copy
 
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 

@@ -8,8 +8,8 @@ from azjax import games
 from azjax._settings import Count, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
-from azjax.search import PUCT, UCT, Gumbel
-from azjax.search.make import default_engine
+from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
+from azjax.search.make import default_grow
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.replay import ReplayConfig, make_replay
@@ -31,7 +31,7 @@ class CustomNetworkConfig:
 
 IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
-SearchConfig = Gumbel | PUCT | UCT
+SearchConfig = Gumbel | PUCT | UCT | MctxGumbel | MctxMuZero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,8 +151,6 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
     if platform == "cpu" and not selfplay.games_at_once:
         # With few simulations, the trees of this many games can fit in a core's cache.
         selfplay = dataclasses.replace(selfplay, games_at_once=256)
-    if selfplay.engine is None:
-        selfplay = dataclasses.replace(selfplay, engine=default_engine(platform))
     return Parts(
         game=game,
         network=network,
@@ -161,4 +159,5 @@ def _make_parts(config: Config, game: Game, network: Network | None, platform: s
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),
         learner=configured_learner(config.learner, network),
+        grow=default_grow(platform),
     )

@@ -19,7 +19,7 @@ from azjax.players import Agent, network_agent, search_agent
 from azjax.players.overrides import Overrides, make_lookup, with_overrides
 from azjax.runs import checkpoint, directory, pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom, make_parts
-from azjax.search import ALGORITHMS, Algorithm, SearchResult, Tree, make_search
+from azjax.search import ALGORITHMS, Algorithm, SearchResult, make_search
 from azjax.search.algorithm import check_algorithm
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
@@ -83,7 +83,6 @@ class Player:
         keys: jax.Array,
         states: State,
         search: Algorithm | None = None,
-        tree: Tree | None = None,
         **settings: Any,
     ) -> SearchResult:
         """Searches from states `[B, ...]`.
@@ -92,12 +91,11 @@ class Player:
           keys: one key for the batch, or `[B]`, one per position.
           states: the positions.
           search: the algorithm, such as `PUCT()`; None: that of training.
-          tree: trees of an earlier search to continue, from `azjax.search.reroot`.
           **settings: changed settings of the algorithm, such as `num_simulations=64`.
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
-        return _compiled_search(self.parts, algorithm)(self.params, keys, states, tree=tree)
+        return _compiled_search(self.parts, algorithm)(self.params, keys, states)
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:

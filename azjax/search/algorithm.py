@@ -38,9 +38,8 @@ class Algorithm(Protocol):
     functions that cache compiled programs also take it. `examples/search_rule.py` is a complete
     algorithm in 40 lines.
 
-    An attribute `leaves`, if there is one, is the number of positions that are evaluated together
-    in each tree; see `PUCT.leaves`. In self-play, an algorithm draws two things itself: noise in
-    the roots' priors, where `Roots.add_noise`, and the action, by `Roots.temperature`.
+    In self-play, an algorithm draws two things itself: noise in the roots' priors, where
+    `Roots.add_noise`, and the action, by `Roots.temperature`.
     """
 
     @property
@@ -125,13 +124,7 @@ class Roots(NamedTuple):
     keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
-    # The trees `[B, M]` that the search continues, from `reuse.reroot`.
-    tree: Tree | None = None
-
-    @property
-    def room(self) -> int:
-        """`M`, the number of nodes before the first simulation; without a tree, only the root."""
-        return 1 if self.tree is None else self.tree.node_visits.shape[1]
+    max_plies: int  # No path in a tree has more moves.
 
 
 class Selection(NamedTuple):
@@ -145,7 +138,7 @@ class Selection(NamedTuple):
     # where values or logits are NaN; in a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
     # The same for all other nodes. It may look at this node and at those below it, so that a choice
-    # stays the same until a simulation passes through the node; `paths.py` stores it until then.
+    # stays the same until a simulation passes through the node.
     below: Callable[[Tree, jax.Array], jax.Array]
     # `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
     finish: Callable[[Tree], Any]
@@ -218,10 +211,10 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
     )
 
 
-def visit_shares(tree: Tree, old: jax.Array | int = 0) -> jax.Array:
-    """Returns `float32 [B, A]`, each root action's share of the visits without `old [B, A]`."""
-    visits = tree.children_visits[:, ROOT] - old
-    return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
+def visit_shares(tree: Tree) -> jax.Array:
+    """Returns `float32 [B, A]`, each root action's share of the visits."""
+    visits = tree.children_visits[:, ROOT].astype(jnp.float32)
+    return visits / jnp.sum(visits, axis=-1, keepdims=True)
 
 
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:

@@ -11,7 +11,6 @@ import mctx
 from azjax._settings import NonNegative, Positive, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
-    UNVISITED,
     Roots,
     Selection,
     Tree,
@@ -28,7 +27,7 @@ class Gumbel:
     With few simulations, it is stronger than AlphaZero's search in the paper's experiments.
     """
 
-    algorithm: Literal["gumbel"] = "gumbel"
+    algorithm: Literal["gumbel"] = dataclasses.field(default="gumbel", kw_only=True)
     """Gumbel AlphaZero's search."""
     num_simulations: Simulations = 32
     """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
@@ -42,10 +41,6 @@ class Gumbel:
     maxvisit_init: NonNegative = 50.0
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
-    leaves: Positive = 1
-    """Positions evaluated together in each tree: the largest divisor of `num_simulations` up to
-    this number. More are faster in deep searches of few positions, and a little weaker.
-    AlphaZero: 8."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.
 
@@ -54,25 +49,14 @@ class Gumbel:
 
     def select(self, roots: Roots) -> Selection:
         """Selects by sequential halving at the roots; the only random draw is the Gumbel noise."""
+        num_actions = roots.legal.shape[-1]
         gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
         if roots.add_noise is not False:
-            shape = roots.legal.shape[1:]
-            draw = functools.partial(jax.random.gumbel, shape=shape, dtype=jnp.float32)
+            draw = functools.partial(jax.random.gumbel, shape=(num_actions,), dtype=jnp.float32)
             scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
             gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
-        considered = jnp.minimum(
-            self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
-        )
-        most = min(self.max_considered_actions, roots.legal.shape[-1])
-        visits_wanted = considered_visits(considered, self.num_simulations, most)
-        # All unvisited actions have the same Q, the mixed value of the paper's appendix D. Noise
-        # and logits alone determine the order of their first visits.
-        unvisited = visits_wanted[:, :most] == 0
-        prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
-        _, order = jax.lax.top_k(prior, unvisited.shape[-1])
-        first = jnp.where(unvisited, order, UNVISITED)
-        # The schedule is for the visits of this search.
-        spent = None if roots.tree is None else roots.tree.children_visits[:, ROOT]
+        most = min(self.max_considered_actions, num_actions)
+        considered = jnp.minimum(most, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32))
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
             mctx.qtransform_completed_by_mix_value,
@@ -85,7 +69,6 @@ class Gumbel:
             completed = jax.vmap(qtransform, in_axes=(0, None))(tree, ROOT)
             improved = mask_logits(roots.legal, roots.logits + completed)
             visits = tree.children_visits[:, ROOT]
-            visits = visits if spent is None else visits - spent
             finalist = visits == jnp.max(visits, axis=-1, keepdims=True)
             action = jnp.argmax(jnp.where(finalist, gumbel + improved, -jnp.inf), axis=-1)
             weights = jnp.where(roots.legal, jax.nn.softmax(improved), 0.0)
@@ -96,7 +79,7 @@ class Gumbel:
             at_root=functools.partial(_halving_action, qtransform),
             below=functools.partial(_improved_action, qtransform),
             finish=finish,
-            extra=(gumbel, visits_wanted, first, spent),
+            extra=(gumbel, considered_visits(considered, self.num_simulations, most)),
         )
 
 
@@ -125,18 +108,11 @@ def considered_visits(considered: jax.Array, budget: int, most: int) -> jax.Arra
 
 def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best action with the visit count that the schedule requires."""
-    gumbel, visits_wanted, first, spent = tree.extra_data
-    visits = tree.children_visits[node]
-    visits = visits if spent is None else visits - spent
-    logits = tree.children_prior_logits[node]
-    number = jnp.sum(visits)
-    wanted = visits_wanted[number]
+    gumbel, visits_wanted = tree.extra_data
+    visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     score = jnp.maximum(-1e9, gumbel + logits - jnp.max(logits) + qtransform(tree, node))
-    eligible = (visits == wanted) & ~tree.root_invalid_actions
-    best = jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
-    if spent is not None:  # Actions without a visit in this search have different values.
-        return best
-    return jnp.where(wanted > 0, best, first[number])
+    eligible = (visits == visits_wanted[jnp.sum(visits)]) & ~tree.root_invalid_actions
+    return jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
 
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:

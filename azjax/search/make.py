@@ -14,7 +14,7 @@ A search of `B` positions; every line works on all trees of the batch:
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,17 +22,26 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax.games.base import Game, batch_keys, check_batch
-from azjax.search import leaves, paths, simulate, with_mctx
-from azjax.search.algorithm import Algorithm, Roots, SearchResult, Tree, check_algorithm, split_each
+from azjax.search import paths, simulate
+from azjax.search.algorithm import (
+    Algorithm,
+    Roots,
+    SearchResult,
+    Selection,
+    Tree,
+    check_algorithm,
+    split_each,
+)
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
 
-Engine = Literal["azjax", "paths", "mctx"]
+Grow = Callable[[Roots, Selection, int], Tree]
+"""`(roots, selection, num_simulations) -> tree`: how trees grow."""
 
 
 def make_search(
-    algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
+    algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, grow: Grow | None = None
 ) -> Callable[..., SearchResult]:
-    """Builds `search(params, keys, states, temperature=0.0, add_noise=False, tree=None)`.
+    """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
 
     The returned function is pure and can be jitted. Its arguments are
 
@@ -42,7 +51,6 @@ def make_search(
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
-    - `tree`: trees of earlier searches that this search continues; see `reroot`.
 
     It raises ValueError if an argument or an output of the evaluator has the wrong shape, or a
     temperature is negative or NaN, unless it is traced.
@@ -58,24 +66,17 @@ def make_search(
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      engine: how the trees grow; the results are the same. `azjax` is the loop of this package,
-        `paths` its form without loops inside a simulation, and `mctx` the loop of `mctx.search`. If
-        None, `default_engine` of the default backend. It has no effect on an algorithm with its
-        own loop. `paths` leaves searches that continue a tree, or have several leaves, to `azjax`.
+      grow: how trees grow: `simulate.grow`, `paths.grow` or `leaves.grow`. By default, the one of
+        this platform. An algorithm with its own loop does not use it.
     """
     check_algorithm(algorithm)
-    evaluate, count = checked(game, evaluate), algorithm.num_simulations
-    engine = default_engine(jax.default_backend()) if engine is None else engine
-    grow = _choose_loop(game, engine, count, getattr(algorithm, "leaves", 1))
+    evaluate = checked(game, evaluate)
+    grow = grow or default_grow(jax.default_backend())
 
-    def search(params, keys, states, temperature=0.0, add_noise=False, tree=None) -> SearchResult:
+    def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
             raise ValueError(f"temperature is {temperature}: use 0 or more")
         size = check_batch(game, states)
-        if tree is not None and len(tree.node_visits) != size:
-            raise ValueError(
-                f"tree has {len(tree.node_visits)} trees for {size} positions: pass as many"
-            )
         if add_noise is not False:  # False leaves the noise out of the program.
             add_noise = _per_position("add_noise", add_noise, bool, size)
         keys_evaluate, keys_select = split_each(batch_keys(keys, size))
@@ -91,45 +92,24 @@ def make_search(
             add_noise=add_noise,
             keys_expand=keys_expand,
             expand=functools.partial(play_and_evaluate, game, evaluate, params),
-            tree=tree,
+            max_plies=game.max_plies,
         )
-        selection = algorithm.select(roots)
-        has_loop = isinstance(selection, SearchResult)
-        if tree is not None and (has_loop or engine == "mctx"):
-            raise ValueError(
-                f"{algorithm.algorithm} in the engine {engine!r} cannot continue a tree: leave "
-                "tree out, or use an algorithm such as PUCT() with the engine 'azjax'"
-            )
-        return selection if has_loop else selection.finish(grow(roots, selection, count))
+        return search_roots(algorithm, roots, grow)
 
     return search
 
 
-def default_engine(platform: str) -> Engine:
-    """Returns the engine of a platform: on a GPU, each step of a `while` loop waits for the host.
+def search_roots(algorithm: Algorithm, roots: Roots, grow: Grow) -> SearchResult:
+    """Searches from evaluated positions; `roots.expand` plays and evaluates below them."""
+    selection = algorithm.select(roots)
+    if isinstance(selection, SearchResult):  # The algorithm has its own loop.
+        return selection
+    return selection.finish(grow(roots, selection, algorithm.num_simulations))
 
-    This is by the number of kernels and waits; it was not timed on a GPU.
-    """
-    return "azjax" if platform in ("cpu", "tpu") else "paths"
 
-
-def _choose_loop(game: Game, engine: str, count: int, together: int) -> Callable[..., Tree]:
-    loops = {
-        "azjax": simulate.grow,
-        "paths": functools.partial(paths.grow, max_plies=game.max_plies),
-        "mctx": with_mctx.grow,
-    }
-    if engine not in loops:
-        raise ValueError(f"the search's engine is {engine!r}: use {' or '.join(map(repr, loops))}")
-    if together == 1:
-        return loops[engine]
-    if engine == "mctx":
-        raise ValueError(
-            f"the search's leaves are {together}, and the engine 'mctx' evaluates one position at "
-            "a time: use 1, or the engine 'azjax'"
-        )
-    divisors = (number for number in range(together, 0, -1) if count % number == 0)
-    return functools.partial(leaves.grow, leaves=next(divisors))
+def default_grow(platform: str) -> Grow:
+    """Returns how trees grow on a platform; on a GPU, a `while` loop waits for the host."""
+    return simulate.grow if platform in ("cpu", "tpu") else paths.grow
 
 
 def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:

@@ -26,6 +26,11 @@ from azjax.search.algorithm import (
     Tree,
 )
 
+# With more trees, kernels take longer than the waits of a loop. On an H100, a prototype of this
+# file played tic-tac-toe 1.4 times as fast as the loop in 1,024 games, and 0.85 times in 16,384.
+# In Connect Four with 8,192 games, an iteration took 94 instead of 113 ms.
+_MOST_TREES = 8192
+
 
 class Paths(NamedTuple):
     """`B` trees of `N` nodes, and where selection leads in them; `D` is the longest path's length.
@@ -59,16 +64,16 @@ class Visit(NamedTuple):
         return jax.lax.dynamic_update_index_in_dim(old, new.astype(old.dtype), self.number, axis=1)
 
 
-def grow(roots: Roots, selection: Selection, num_simulations: int, *, max_plies: int) -> Tree:
-    """Returns the trees after all simulations, in a game of at most `max_plies` moves."""
-    if roots.tree is not None:  # `Paths` has no entries for nodes of an earlier search.
+def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
+    """Returns the trees after all simulations; see `make_search`."""
+    if len(roots.value) > _MOST_TREES:
         return loop.grow(roots, selection, num_simulations)
     tree = loop.init(roots, selection, num_simulations)
     size, num_nodes = tree.node_values.shape
     none = jnp.full((size, num_nodes), num_nodes, jnp.int32)
     root = jnp.full(size, ROOT, jnp.int32)
     action = jax.vmap(selection.at_root)(tree, root)
-    depth = min(num_nodes, max_plies + 1)
+    depth = min(num_nodes, roots.max_plies + 1)
     paths = Paths(
         tree,
         action=jnp.zeros_like(none).at[:, ROOT].set(action),

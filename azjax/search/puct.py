@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check, is_zero
+from azjax._settings import Fraction, NonNegative, Range, Simulations, check
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -29,7 +29,7 @@ class PUCT:
     In the paper, `c` grows slowly with `N`; here it is constant.
     """
 
-    algorithm: Literal["puct"] = "puct"
+    algorithm: Literal["puct"] = dataclasses.field(default="puct", kw_only=True)
     """AlphaZero's search."""
     num_simulations: Simulations = 32
     """Positions evaluated per move, without the root. AlphaZero: 800."""
@@ -44,14 +44,6 @@ class PUCT:
     10 / (number of legal actions)."""
     dirichlet_fraction: Fraction = 0.25
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
-    forced_playouts: NonNegative = 0.0
-    """With noise, every root action that was visited gets at least `sqrt(k P N)` visits; those that
-    its value does not deserve are left out of the policy target (Wu 2019). This is `k`; 0: no such
-    visits. KataGo: 2; AlphaZero: 0."""
-    leaves: Positive = 1
-    """Positions evaluated together in each tree: the largest divisor of `num_simulations` up to
-    this number. More are faster in deep searches of few positions, and a little weaker.
-    AlphaZero: 8."""
 
     is_deterministic = True  # Ties go to the lowest action.
 
@@ -71,39 +63,23 @@ class PUCT:
             return make_result(tree, action, visit_shares(tree))
 
         act = functools.partial(puct_action, self)
-        plain = Selection(logits, act, act, finish)
-        if roots.tree is None and (roots.add_noise is False or is_zero(self.forced_playouts)):
-            return plain
-        return explore_root(self, plain, roots, key_action)
+        return Selection(logits, at_root=act, below=act, finish=finish)
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Returns the action with the highest `Q + bonus` in one node of one tree.
+    """Returns the action with the highest `Q + c_puct P sqrt(N) / (1 + n)` in a node of one tree.
 
-    Ties go to the lowest.
+    `N` is the node's visit count, `n` are those of its actions, and P is the prior (Silver et al.
+    2018). Q is in [-1, 1], for the player to move. Ties go to the lowest action.
     """
-    visits = tree.children_visits[node]
-    q, _, bonus = puct_terms(settings, tree, node, tree.node_visits[node], visits)
+    visits, value = tree.children_visits[node], tree.node_values[node]
+    unvisited = {"zero": 0.0, "parent": value, "loss": -1.0}[settings.first_play_urgency]
+    q = jnp.where(visits > 0, tree.qvalues(node), unvisited)
+    prior = jax.nn.softmax(tree.children_prior_logits[node])
+    exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
+    bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
     return jnp.argmax(score).astype(jnp.int32)
-
-
-def puct_terms(
-    settings: PUCT, tree: Tree, node: jax.Array, total: jax.Array, visits: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns Q, P and the bonus of the actions of one node of one tree, each `float32 [A]`.
-
-    The bonus is `c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), where `N`, `total []`, are
-    visits of the node and `n`, `visits [A]`, those of its actions. Q is in [-1, 1], for the player
-    to move.
-    """
-    unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
-    is_visited = tree.children_visits[node] > 0
-    q = jnp.where(is_visited, tree.qvalues(node), unvisited[settings.first_play_urgency])
-    prior = jax.nn.softmax(tree.children_prior_logits[node])
-    exploration = prior * jnp.sqrt(total.astype(jnp.float32))
-    bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
-    return q, prior, bonus
 
 
 def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:
@@ -119,63 +95,3 @@ def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: flo
     prior = (1 - fraction) * jax.nn.softmax(roots.logits) + fraction * noise
     noisy = mask_logits(roots.legal, jnp.log(jnp.maximum(prior, 1e-30)))
     return jnp.where(roots.add_noise[:, None], noisy, roots.logits)
-
-
-# Beyond AlphaZero: forced playouts, and roots of trees that continue.
-
-
-def explore_root(settings: PUCT, plain: Selection, roots: Roots, keys: jax.Array) -> Selection:
-    """Returns a selection with forced playouts, at roots that may have visits already.
-
-    With noise, every root action that was visited gets at least `sqrt(k P N)` visits. Those that
-    its value does not deserve are left out of the policy target (Wu 2019, section 3.2). Visits of
-    an earlier search count in neither, since they would suppress exploration. `keys [B]` draw the
-    actions.
-    """
-    k = settings.forced_playouts
-    forces = roots.add_noise is not False and not is_zero(k)
-    noisy = jnp.broadcast_to(forces and roots.add_noise, roots.temperature.shape)
-    old = jnp.zeros(roots.legal.shape, jnp.int32)
-    if roots.add_noise is not False and roots.tree is not None:
-        old = jnp.where(roots.add_noise[:, None], roots.tree.children_visits[:, ROOT], old)
-
-    def at_root(tree, node):
-        noisy, old = tree.extra_data
-        visits = tree.children_visits[node] - old
-        q, prior, bonus = puct_terms(settings, tree, node, 1 + jnp.sum(visits), visits)
-        score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
-        forced = (visits > 0) & (visits < count_forced(k, prior, visits))
-        return jnp.argmax(jnp.where(noisy & forced, jnp.inf, score)).astype(jnp.int32)
-
-    def finish(tree):
-        visits = tree.children_visits[:, ROOT] - old
-        action = jax.vmap(draw_by_visits)(keys, visits, roots.temperature)
-        weights = visit_shares(tree, old)
-        if forces:
-            pruned = jax.vmap(functools.partial(prune_forced, settings))(tree, visits)
-            weights = jnp.where(noisy[:, None], pruned, weights)
-        return make_result(tree, action, weights)
-
-    return plain._replace(at_root=at_root, finish=finish, extra=(noisy, old))
-
-
-def count_forced(k: float, prior: jax.Array, visits: jax.Array) -> jax.Array:
-    """Returns `float32 [A]`, the visits that every root action gets."""
-    return jnp.sqrt(k * prior * jnp.sum(visits).astype(jnp.float32))
-
-
-def prune_forced(settings: PUCT, tree: Tree, visits: jax.Array) -> jax.Array:
-    """Returns the policy target `float32 [A]` of one tree, without visits that were only forced.
-
-    Up to the forced number of visits is taken from each action but the most visited one, as long as
-    its score stays below that one's. An action that is left with a single visit loses it as well.
-    """
-    q, prior, bonus = puct_terms(settings, tree, jnp.int32(ROOT), 1 + jnp.sum(visits), visits)
-    best = jnp.argmax(visits)
-    counts = visits.astype(jnp.float32)
-    lead = q[best] + bonus[best] - q
-    deserved = jnp.ceil(bonus * (1 + counts) / jnp.maximum(lead, 1e-9)) - 1
-    least = counts - jnp.floor(count_forced(settings.forced_playouts, prior, visits))
-    kept = jnp.clip(jnp.maximum(deserved, least), 0, counts)
-    kept = jnp.where((kept <= 1) & (kept < counts), 0.0, kept).at[best].set(counts[best])
-    return kept / jnp.sum(kept)

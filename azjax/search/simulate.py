@@ -26,7 +26,6 @@ from azjax.search.algorithm import (
     mask_logits,
     split_each,
 )
-from azjax.search.reuse import resume
 
 
 def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
@@ -40,9 +39,8 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
     """Makes trees with room for `num_simulations` that contain only their roots, visited once."""
     logits, value = mask_logits(roots.legal, selection.logits), roots.value
     size, num_actions = logits.shape
-    room = roots.room
     chex.assert_tree_shape_prefix((value, roots.states, selection.extra), (size,))
-    node = size, room + num_simulations
+    node = size, 1 + num_simulations
     edge = *node, num_actions
 
     def with_root(root):
@@ -50,7 +48,7 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         return leaf.at[:, ROOT].set(root)
 
     make: Any = mctx.Tree
-    tree = make(
+    return make(
         node_visits=with_root(jnp.ones(size, jnp.int32)),
         raw_values=with_root(value),
         node_values=with_root(value),
@@ -64,11 +62,8 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         children_values=jnp.zeros(edge, value.dtype),
         embeddings=jax.tree.map(with_root, roots.states),
         root_invalid_actions=~roots.legal,
-        extra_data=None,
+        extra_data=selection.extra,
     )
-    if roots.tree is not None:
-        tree = resume(tree, roots.tree)
-    return tree.replace(extra_data=selection.extra)
 
 
 class Edge(NamedTuple):
@@ -80,7 +75,7 @@ class Edge(NamedTuple):
 
 
 def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
-    """Adds simulation number `i []` to every tree; a new node gets the number `room + i`."""
+    """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
     edge = select(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
@@ -88,7 +83,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
     # The node after each edge may be a finished game that an earlier simulation reached.
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
-    child = jnp.where(child == UNVISITED, roots.room + i, child)
+    child = jnp.where(child == UNVISITED, i + 1, child)
     tree = add_leaf(tree, edge, child, expansion)
     return backup(tree, child, expansion.value, edge.depth + 1)
 

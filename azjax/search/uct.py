@@ -29,7 +29,7 @@ class UCT:
     It ignores priors and is usually combined with random rollouts.
     """
 
-    algorithm: Literal["uct"] = "uct"
+    algorithm: Literal["uct"] = dataclasses.field(default="uct", kw_only=True)
     """Classic search, without priors."""
     num_simulations: Simulations = 32
     """Positions evaluated per move, without the root."""

@@ -1,15 +1,15 @@
 # mctx's dataclasses hide their fields from type checkers.
 # pyright: reportCallIssue=false
-"""mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
+"""mctx's policies as algorithms.
 
-`MctxPolicy` is an algorithm made from a policy of mctx. `mctx_fns` makes the arguments of a policy
-and of `mctx.search`. `grow` is the engine `mctx`, which runs `mctx.search`.
+`MctxPolicy` makes an algorithm from any policy; `MctxGumbel` and `MctxMuZero` are those of mctx.
+`mctx_fns` makes the arguments of a policy and of `mctx.search`.
 """
 
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +22,10 @@ from azjax.search.algorithm import (
     Expansion,
     Roots,
     SearchResult,
-    Selection,
-    Tree,
     make_result,
-    mask_logits,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
-from azjax.search.simulate import expand
 
 
 class MctxFns(NamedTuple):
@@ -177,44 +173,39 @@ class MctxPolicy:
         return make_result(tree, output.action, output.action_weights)
 
 
-def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
-    """Returns trees grown by `mctx.search`, which lead to the same results as `simulate.grow`.
+@dataclasses.dataclass(frozen=True)
+class MctxGumbel:
+    """`mctx.gumbel_muzero_policy` with its defaults; `MctxPolicy` takes other arguments."""
 
-    An embedding is a state and the number of the current simulation, which mctx does not pass to
-    `recurrent_fn`. mctx also expands finished games. Moves there change nothing and have the value
-    0, so only the trees have more nodes.
-    """
+    algorithm: Literal["mctx_gumbel"] = dataclasses.field(default="mctx_gumbel", kw_only=True)
+    """mctx's own policy of Gumbel MuZero, with its loop."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root."""
 
-    def recurrent_fn(params, key, actions, embedding):
-        del params, key
-        states, number = embedding
-        output, states = _recurrent(expand(roots, selection, number, actions, states))
-        return output, (states, number)
+    is_deterministic = True
 
-    def loop(first, last, simulate, carry):
-        def step(i, carry):
-            key, tree = carry
-            states, numbers = tree.embeddings
-            tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
-            return simulate(i, (key, tree))
+    def __post_init__(self):
+        check("search", self)
 
-        return jax.lax.fori_loop(first, last, step, carry)
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches by mctx's policy."""
+        return MctxPolicy(mctx.gumbel_muzero_policy, self.num_simulations).select(roots)
 
-    search: Any = mctx.search
-    tree = search(
-        None,
-        roots.keys_expand[0],  # Unused: selection draws no random numbers.
-        root=mctx.RootFnOutput(
-            prior_logits=mask_logits(roots.legal, selection.logits),
-            value=roots.value,
-            embedding=(roots.states, jnp.zeros(roots.value.shape, jnp.int32)),
-        ),
-        recurrent_fn=recurrent_fn,
-        root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
-        interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
-        num_simulations=num_simulations,
-        invalid_actions=~roots.legal,
-        extra_data=selection.extra,
-        loop_fn=loop,
-    )
-    return tree.replace(embeddings=tree.embeddings[0])
+
+@dataclasses.dataclass(frozen=True)
+class MctxMuZero:
+    """`mctx.muzero_policy` with its defaults; `MctxPolicy` takes other arguments."""
+
+    algorithm: Literal["mctx_muzero"] = dataclasses.field(default="mctx_muzero", kw_only=True)
+    """mctx's own policy of MuZero, with its loop."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root."""
+
+    is_deterministic = True
+
+    def __post_init__(self):
+        check("search", self)
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches by mctx's policy."""
+        return MctxPolicy(mctx.muzero_policy, self.num_simulations).select(roots)

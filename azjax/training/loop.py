@@ -15,17 +15,10 @@ from jax.sharding import Mesh
 
 from azjax import _processes as processes
 from azjax._settings import did_you_mean
+from azjax.training.mesh import compiled, make_iteration, make_mesh, make_state, one_copy
 from azjax.training.metrics import Record, make_record
 from azjax.training.parts import Parts
-from azjax.training.step import (
-    Metrics,
-    TrainState,
-    compiled,
-    make_iteration,
-    make_mesh,
-    make_state,
-    one_copy,
-)
+from azjax.training.step import Metrics, TrainState
 
 
 def iterate(

@@ -16,10 +16,9 @@ from jax.sharding import Mesh
 from azjax.games.base import Game, init_batch
 from azjax.search import Algorithm, make_search
 from azjax.search.evaluators import uniform_evaluator
-from azjax.search.make import Engine, default_engine
+from azjax.training.mesh import abstract_state
 from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
-from azjax.training.step import abstract_state
 
 _LESS = {  # How to reduce each part.
     "network": "a smaller network",
@@ -58,9 +57,7 @@ def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
     optimizer = _bytes_of((learner.opt_state, learner.step))
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
-    nodes = parts.search.num_simulations + 1
-    bytes_per_tree = tree_bytes(parts.search, parts.game, parts.selfplay.engine)
-    tree = together * bytes_per_tree * (nodes + parts.selfplay.reuse) // nodes
+    tree = together * tree_bytes(parts.search, parts.game)
     lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
     if program is None:
         return lasting
@@ -99,18 +96,14 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def tree_bytes(search: Algorithm, game: Game, engine: Engine | None = None) -> int:
+def tree_bytes(search: Algorithm, game: Game) -> int:
     """Returns the bytes of one search tree, with its states and the arrays of the algorithm."""
 
     def one_tree():
         find = make_search(search, game, uniform_evaluator(game))
         return find(None, jax.random.key(0), init_batch(game, 1)).tree
 
-    tree = jax.eval_shape(one_tree)
-    nodes = tree.node_visits.size
-    engine = engine or default_engine(jax.default_backend())
-    path = 4 * min(nodes, game.max_plies + 1) + 9  # And two numbers and a flag.
-    return _bytes_of(tree) + (engine == "paths") * nodes * path
+    return _bytes_of(jax.eval_shape(one_tree))
 
 
 def device_memory(mesh: Mesh | None = None) -> int:

@@ -5,14 +5,14 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, Simulations, check
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
 from azjax.search import Algorithm
 from azjax.search.algorithm import check_algorithm
 from azjax.search.evaluators import Evaluator, network_evaluator
-from azjax.search.make import Engine
+from azjax.search.make import Grow
 from azjax.training.learner import Learner
 from azjax.training.replay import Replay
 from azjax.training.targets import Targets
@@ -29,9 +29,6 @@ class SelfPlayConfig:
     games_at_once: Count = 0
     """Games in a group. A device plays group after group, to save memory and fit the cache.
     0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
-    engine: Engine | None = None
-    """How search trees grow, with the same results: in the loop of azjax or of mctx.search, or
-    without loops of unknown length (paths). Default: paths on GPUs, otherwise azjax."""
     unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
@@ -48,15 +45,6 @@ class SelfPlayConfig:
     archive_share: Fraction = 0.5
     """Of the games with random openings, the fraction that start from the position buffer
     instead."""
-    reuse: Count = 0
-    """Nodes of the search tree that each move keeps for the next one, except from one iteration to
-    the next; see `search.reroot`. 0: every search starts from an empty tree."""
-    full_share: Annotated[float, Range(0, 1, excludes="low")] = 1.0
-    """Share of the moves of an iteration with a full search, rounded to whole moves. Only these are
-    in the replay buffer; all games make the others with `fast_simulations` and without noise
-    (playout cap randomization, Wu 2019). KataGo: 0.25; AlphaZero: 1."""
-    fast_simulations: Simulations = 8
-    """Simulations of the other moves."""
     temperature: NonNegative = 1.0
     """PUCT and UCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
@@ -64,17 +52,6 @@ class SelfPlayConfig:
 
     def __post_init__(self):
         check("selfplay", self)
-        if self.full_share < 1 and self.full_moves == self.unroll_length:
-            raise ValueError(
-                f"selfplay.full_share is {self.full_share}, which is all of the moves of an "
-                f"iteration, of selfplay.unroll_length {self.unroll_length}: use 1, a smaller "
-                "share, or more moves"
-            )
-
-    @property
-    def full_moves(self) -> int:
-        """The number of moves of a game in one iteration that have a full search."""
-        return max(1, round(self.full_share * self.unroll_length))
 
 
 class Parts(NamedTuple):
@@ -92,6 +69,7 @@ class Parts(NamedTuple):
     targets: Targets  # Functions that turn self-play into samples, from `make_targets`.
     replay: Replay  # The replay buffer, from `make_replay`.
     learner: Learner  # Loss, optimizer and running average, from `make_learner`.
+    grow: Grow | None = None  # How search trees grow; None: as `make_search` chooses.
 
     def __repr__(self):
         search = type(self.search).__name__
@@ -101,6 +79,12 @@ class Parts(NamedTuple):
     def evaluate(self) -> Evaluator:
         """The network as an evaluator, for parameters from `network.fold(variables)`."""
         return network_evaluator(self.game, self.network)
+
+    @property
+    def evaluations(self) -> int:
+        """Network evaluations of one iteration of self-play, over all devices."""
+        moves = self.selfplay.games * self.selfplay.unroll_length
+        return moves * (self.search.num_simulations + 1)
 
 
 def check_parts(parts: Parts, num_devices: int = 1) -> None:
@@ -139,28 +123,11 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"{name} is {value}, not a multiple of replay.shards, {shards}: use a multiple "
                 f"of it, such as {-(-value // shards) * shards}"
             )
-    capacity, needed = parts.replay.capacity, games * parts.selfplay.full_moves
+    capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's samples: use at least "
             f"{needed}"
         )
-    if parts.selfplay.reuse and parts.selfplay.engine == "mctx":
-        raise ValueError(
-            "selfplay.reuse continues trees, which the engine 'mctx' cannot: use 0, or another "
-            "selfplay.engine"
-        )
-    if parts.selfplay.full_share < 1:
-        if "num_simulations" not in getattr(parts.search, "__dataclass_fields__", ()):
-            raise ValueError(
-                f"selfplay.full_share is {parts.selfplay.full_share}, but the search is not a "
-                "dataclass with a field num_simulations: use 1, or such a dataclass"
-            )
-        fast, full = parts.selfplay.fast_simulations, parts.search.num_simulations
-        if fast >= full:
-            raise ValueError(
-                f"selfplay.fast_simulations is {fast}, not less than search.num_simulations, "
-                f"{full}: use less, or selfplay.full_share 1"
-            )
     if parts.selfplay.archive:
         jax.eval_shape(hashing.contents, state_shapes(parts.game))

@@ -10,9 +10,7 @@ import jax.numpy as jnp
 
 from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.networks.base import Variables
-from azjax.search import Tree
-from azjax.search.make import default_engine
-from azjax.training import effort
+from azjax.search import make_search
 from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.targets import Transition
@@ -31,14 +29,11 @@ def self_play(
     keys: jax.Array,
     games: Games,
     archive: Archive | None = None,
-    schedule: jax.Array | None = None,
 ) -> tuple[Games, Transition]:
     """Plays the moves of one iteration in every game; finished games restart in place.
 
     Keys are one, or `[B]`, one per game, so that a game does not depend on the others. Without
     `selfplay.carry_over`, new games replace the given ones. New games may start from the archive.
-
-    `schedule` says which moves have a full search; by default the first ones.
 
     Returns:
       The games in flight afterwards, and the moves `[T, B, ...]`.
@@ -49,55 +44,41 @@ def self_play(
     if not config.carry_over:
         keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         games = start(first_keys)
-    search = effort.make_searches(parts, parts.network.fold(variables))
+    params = parts.network.fold(variables)
+    search = make_search(parts.search, game, parts.evaluate, parts.grow)
     purposes = 2 if archive is None else 3
-    if schedule is None:
-        schedule = effort.first_moves(config)
 
-    def temperatures(games: Games) -> jax.Array:
-        is_early = games.ply < config.temperature_plies
-        return jnp.where(is_early, jnp.float32(config.temperature), 0.0)
-
-    def move(carry: tuple[Games, Tree | None], inputs: tuple[jax.Array, jax.Array, Games | None]):
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive.
-
-        `fresh` replaces games that end; if it is None, `start` makes new ones.
-        """
-        (games, tree), (keys, is_full, fresh) = carry, inputs
-        planes = jax.vmap(lambda state: game.observe(state, parts.network.encoding))(games.states)
-        found = search(is_full, keys[:, 0], games.states, temperatures(games), tree)
-        step = jax.vmap(functools.partial(play, game))(games.states, found.action)
-        over = jax.vmap(game.is_over)(step.state)
+    def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
+        states, early = games.states, games.ply < config.temperature_plies
+        temperature = jnp.where(early, jnp.float32(config.temperature), 0.0)
+        result = search(params, keys[:, 0], states, temperature, add_noise=True)
+        step = jax.vmap(functools.partial(play, game))(states, result.action)
         transition = Transition(
-            planes=planes,
-            legal=jax.vmap(game.legal_actions)(games.states),
-            action_weights=found.action_weights,
-            root_value=found.root_value,
-            action=found.action,
+            planes=jax.vmap(lambda state: game.observe(state, parts.network.encoding))(states),
+            legal=jax.vmap(game.legal_actions)(states),
+            action_weights=result.action_weights,
+            root_value=parts.targets.root_value(result),
+            action=result.action,
             reward=step.reward,
             discount=step.discount,
-            extra=found.extra,
+            extra=parts.targets.note(result),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
-        games = Games(step.state, games.ply + 1)
-        if fresh is None:
-            games = restart(start, keys[:, 1], over, games)
-        else:
-            games = jax.vmap(where)(over, fresh, games)
-        return (games, found.tree), transition
+        over = jax.vmap(game.is_over)(step.state)
+        return restart(start, keys[:, 1], over, Games(step.state, games.ply + 1)), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
-        keys, games = jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1), group[1]
-        # On GPUs, no loop of unknown length: new games for all moves, although few are needed.
-        engine = config.engine or default_engine(jax.default_backend())
-        fresh = jax.vmap(start)(keys[:, :, 1]) if engine == "paths" else None
-        given = schedule[0], keys[0, :, 0], games.states, temperatures(games)
-        tree = effort.first_tree(config, search, *given)
-        (games, _), transitions = jax.lax.scan(move, (games, tree), (keys, schedule, fresh))
-        return games, transitions
+        return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
 
-    size = group_size(config, len(keys))
+    return in_groups(play_group, group_size(config, len(keys)), keys, games)
+
+
+def in_groups(
+    play_group: Callable[..., tuple[Games, Transition]], size: int, keys: jax.Array, games: Games
+) -> tuple[Games, Transition]:
+    """Plays the games in groups of `size`, one group after the other."""
     if size == len(keys):
         return play_group((keys, games))
     shape = len(keys) // size, size  # Not -1: some games have leaves without elements.

@@ -1,34 +1,24 @@
 """One iteration of training, from self-play to updated parameters, as a pure function.
 
 `init(parts, key)` returns the first `TrainState`, and `iteration(parts, state)` the next one with
-metrics. Both can be jitted, and vmapped over keys to train many networks together.
-`make_iteration` compiles an iteration for a mesh of devices.
+metrics. Both can be jitted, and vmapped over keys to train many networks together. `mesh.py`
+compiles them for several devices.
 """
 
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.struct
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from azjax.games.base import init_batch
 from azjax.search import make_search
 from azjax.training import archive as archives
-from azjax.training import effort
 from azjax.training.archive import Archive
 from azjax.training.learner import LearnerState, Losses
 from azjax.training.parts import Parts, check_parts
 from azjax.training.selfplay import Games, self_play, start_games
 from azjax.training.targets import Sample, Transition, no_extra
-
-AXIS = "data"  # The only axis of the mesh.
-# By default, XLA leaves out loops and conditions.
-_GRAPHS = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION"
 
 
 @flax.struct.dataclass
@@ -73,13 +63,13 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
 def example(parts: Parts) -> Sample:
     """Returns a sample with the shapes and types of the run."""
 
-    def search():
+    def note():
         params = parts.network.fold(parts.network.init(jax.random.key(0)))
-        find = make_search(parts.search, parts.game, parts.evaluate, parts.selfplay.engine)
-        return parts.targets.note(find(params, jax.random.key(0), init_batch(parts.game, 1)))
+        search = make_search(parts.search, parts.game, parts.evaluate, parts.grow)
+        return parts.targets.note(search(params, jax.random.key(0), init_batch(parts.game, 1)))
 
     # Without a note, no search is traced.
-    notes = () if parts.targets.note is no_extra else jax.eval_shape(search)
+    notes = () if parts.targets.note is no_extra else jax.eval_shape(note)
     state = parts.game.init()
     legal = parts.game.legal_actions(state)
     transition = Transition(
@@ -108,14 +98,12 @@ def iteration(
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
     keys = local_keys(key_play, len(state.games.ply), axis_name)
-    # The games' keys are numbered from 0.
-    schedule = effort.draw_moves(parts.selfplay, jax.random.fold_in(key_play, parts.selfplay.games))
     average = state.learner.average
-    games, transitions = self_play(parts, average, keys, state.games, state.archive, schedule)
+    games, transitions = self_play(parts, average, keys, state.games, state.archive)
     shards = jax.tree.leaves(state.replay)[0].shape[0]
     samples = jax.tree.map(  # By game: [T, B, ...] become [D, K, ...].
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]),
-        effort.keep_full(parts.selfplay, schedule, parts.targets.make(transitions)),
+        parts.targets.make(transitions),
     )
     replay = parts.replay.add(state.replay, samples)
     learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)
@@ -162,92 +150,3 @@ def _learn(
         return parts.learner.update(learner, batch, axis_name)
 
     return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
-
-
-# On a mesh of devices: games and buffer are sharded, the rest is replicated.
-
-
-def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
-    """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
-
-    Each device plays its own games; gradients, BatchNorm statistics and losses are averaged.
-    """
-    check_parts(parts, mesh.size)
-    step = jax.shard_map(
-        lambda state: iteration(parts, state, AXIS),
-        mesh=mesh,
-        in_specs=(state_specs(),),
-        out_specs=(state_specs(), P()),
-        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
-    )
-    shardings = _shardings(mesh)
-    return jax.jit(
-        step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
-    )
-
-
-def make_state(parts: Parts, key: jax.Array, mesh: Mesh) -> TrainState:
-    """Computes `init` on a mesh."""
-    check_parts(parts, mesh.size)
-    data = np.asarray(jax.random.key_data(key))
-    make = _initial(parts, str(jax.random.key_impl(key)))
-    return compiled(jax.jit(make, out_shardings=_shardings(mesh)), data, often=False)(data)
-
-
-def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
-    """Returns shapes, types and shardings of the state, without computing it."""
-    check_parts(parts, mesh.size)
-    key = jax.random.key(0)
-    shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-        shapes,
-        jax.tree.broadcast(_shardings(mesh), shapes),
-    )
-
-
-@functools.lru_cache(maxsize=8)
-def _initial(parts: Parts, key_impl: str) -> Any:
-    """Returns the jitted `init`, as a function of key data; cached to trace it only once."""
-    return jax.jit(lambda data: init(parts, jax.random.wrap_key_data(data, impl=key_impl)))
-
-
-def state_specs() -> TrainState:
-    """Returns the partition specs of a `TrainState`: games and buffer are sharded."""
-    specs: Any = (P(), P(AXIS), P(AXIS), P(), P(), P())
-    return TrainState(*specs)
-
-
-def _shardings(mesh: Mesh) -> TrainState:
-    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), state_specs())
-
-
-def make_mesh(devices=None) -> Mesh:
-    """Returns a mesh with one axis over the given devices, by default over all."""
-    devices = jax.devices() if devices is None else devices
-    return Mesh(np.asarray(devices), (AXIS,))
-
-
-def one_copy(replicated: Any) -> Any:
-    """Returns the arrays of a replicated tree on one device of this process, without copying."""
-    return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
-
-
-def compiled(function: Any, *args: Any, often: bool = True) -> Any:
-    """Compiles a jitted function for arguments or their shapes; see `compiler_options`."""
-    return function.lower(*args).compile(compiler_options(often))
-
-
-def compiler_options(often: bool = True) -> dict[str, Any]:
-    """Returns options for `lower(...).compile(...)`.
-
-    On CPUs, they shorten compilation. On GPUs, programs that run often become CUDA graphs, loops
-    included, so that the host does not start every kernel.
-    """
-    platform = jax.default_backend()
-    if platform == "gpu" and often:
-        return {"xla_gpu_enable_command_buffer": _GRAPHS, "xla_gpu_graph_min_graph_size": 1}
-    # On CPUs most time goes to matrix products in precompiled kernels, so optimizing the rest does
-    # not speed up an iteration measurably. Level 0 compiles fastest, but may round one formula in
-    # several ways: it is for programs that run once.
-    return {"xla_backend_optimization_level": 1 if often else 0} if platform == "cpu" else {}

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from azjax._settings import Fraction, check
 from azjax.games.base import Game
-from azjax.search import ROOT, SearchResult
+from azjax.search import SearchResult
 
 
 class Transition(NamedTuple):
@@ -44,10 +44,6 @@ class TargetConfig:
     td_lambda: Fraction = 1.0
     """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
     later plies. AlphaZero: 1."""
-    root_value: Literal["policy", "mean", "greedy"] = "policy"
-    """Root value of a search. policy: the mean of Q under the search's policy; mean: that of all
-    simulations, called soft-Z where it is the whole target; greedy: the network's value at the end
-    of the most visited line, A0GB (Willemsen et al. 2021)."""
 
     def __post_init__(self):
         check("targets", self)
@@ -78,46 +74,9 @@ class Targets(NamedTuple):
 
 def make_targets(config: TargetConfig, game: Game) -> Targets:
     """Builds AlphaZero's targets: the search's policy, and the game's outcome."""
-    values = {
-        "policy": lambda result: result.policy_value,
-        "mean": lambda result: result.value,
-        "greedy": greedy_value,
-    }
     return Targets(
-        make=functools.partial(make_samples, config),
-        augment=functools.partial(augment, game),
-        root_value=values[config.root_value],
+        make=functools.partial(make_samples, config), augment=functools.partial(augment, game)
     )
-
-
-def greedy_value(result: SearchResult) -> jax.Array:
-    """Returns `float32 [B]`, the network's value at the end of the most visited line of each tree.
-
-    The line starts with the action that the search's policy prefers (Willemsen et al. 2021, A0GB).
-    """
-
-    def follow(tree, first):
-        def goes_on(line):
-            node, action, _, _ = line
-            return tree.children_visits[node, action] > 0
-
-        def step(line):
-            node, action, total, weight = line
-            total += weight * tree.children_rewards[node, action]
-            weight *= tree.children_discounts[node, action]
-            node = tree.children_index[node, action]
-            return node, _most(tree.children_visits[node]), total, weight
-
-        line = (jnp.int32(ROOT), first, jnp.float32(0), jnp.float32(1))
-        node, _, total, weight = jax.lax.while_loop(goes_on, step, line)
-        return total + weight * tree.raw_values[node]
-
-    visited = jnp.where(result.visit_counts > 0, result.action_weights, -1.0)
-    return jax.vmap(follow)(result.tree, _most(visited))
-
-
-def _most(counts: jax.Array) -> jax.Array:
-    return jnp.argmax(counts, axis=-1).astype(jnp.int32)
 
 
 def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
