@@ -59,7 +59,7 @@ bench: $(VENV)/benchmark ## Measure the time to perfect, and the speed against a
 
 GPU = $(RUN) -m experiments.benchmark --repeats 3
 gpu: $(VENV)/cuda ## Measure speed and training on a GPU, and write gpu_*.json
-	for games in 1024 16384 65536; do $(GPU) --games $$games --out gpu_$$games.json $(ARGS) || exit; done
+	for games in 1024 8192 16384 65536; do $(GPU) --games $$games --out gpu_$$games.json $(ARGS) || exit; done
 	for game in othello go_9x9; do \
 	  $(GPU) --game pgx:$$game --channels 128 --blocks 6 --out gpu_$$game.json $(ARGS) || exit; done
 	$(GPU) --first-iteration --time-to-perfect --seeds 3 --out gpu_training.json $(ARGS)

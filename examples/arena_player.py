@@ -10,11 +10,9 @@ import jax.numpy as jnp
 
 import azjax
 from azjax import players
-from azjax.games.base import Game, check_batch
-from azjax.games.tic_tac_toe import LINES
+from azjax.games import Game, check_batch, tic_tac_toe
 from azjax.players import arena
-from azjax.search import PUCT
-from azjax.search.evaluators import Evaluator
+from azjax.search import PUCT, Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
@@ -23,7 +21,7 @@ def open_lines(game: Game) -> Evaluator:
     def evaluate(params, key, states):
         del params, key
         mover = jnp.where(states.player == 0, 1, -1)[:, None, None]
-        lines = states.board[:, LINES] * mover
+        lines = states.board[:, tic_tac_toe.LINES] * mover
         mine, theirs = jnp.any(lines == 1, axis=-1), jnp.any(lines == -1, axis=-1)
         value = jnp.mean((mine & ~theirs) * 1.0 - (theirs & ~mine) * 1.0, axis=-1)
         return jnp.zeros((check_batch(game, states), game.num_actions)), value

@@ -16,16 +16,11 @@ import tempfile
 import jax
 import numpy as np
 
-from azjax.exact import exhaustive
-from azjax.exact.moves import draw_within
-from azjax.games import solver
-from azjax.games.base import choose
-from azjax.games.rows import in_batches
-from azjax.proof.verify import verify_outputs
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.training.selfplay import Games, start_games
-from azjax.training.step import init, iteration
+from azjax.exact import exhaustive, moves
+from azjax.games import choose, rows, solver
+from azjax.proof import verify
+from azjax.runs import make_parts, presets
+from azjax.training import Games, init, iteration, start_games
 
 parts = make_parts(presets.get("default"))
 game, half = parts.game, parts.selfplay.games // 2
@@ -49,7 +44,7 @@ def from_lost_games(act, rng) -> Games | None:
             lost += exhaustive.lost_games(place)
     if not lost:
         return None
-    return Games(*draw_within(game, lost, half, rng))
+    return Games(*moves.draw_within(game, lost, half, rng))
 
 
 def from_random_openings(act, rng) -> Games:
@@ -68,10 +63,10 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         state, _ = step(state)
         ask = functools.partial(answer, state.learner.average)
         scores, values, _ = ask(solution.decision_states)
-        if not verify_outputs(solution, scores, values).blunders:
+        if not verify.verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
         # The number of positions varies by ply.
-        begun = begin(lambda states, ask=ask: in_batches(ask, (states,), 512)[2], rng)
+        begun = begin(lambda states, ask=ask: rows.in_batches(ask, (states,), 512)[2], rng)
         if begun is not None:
             put = jax.tree.map(lambda old, new: old.at[:half].set(new), state.games, begun)
             state = state.replace(games=put)

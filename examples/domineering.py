@@ -10,10 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._commands import command
-from azjax.games.base import Display, Game
-from azjax.games.check import check_game
-from azjax.games.square import ENCODINGS, observation_planes
+import azjax
+from azjax.games import Display, Game, square
 
 N = 5
 CELLS = np.arange(N * N)
@@ -59,13 +57,13 @@ def make() -> Game:
         name="domineering",
         num_actions=N * N,
         max_plies=N * N // 2,
-        encodings=ENCODINGS,
+        encodings=square.ENCODINGS,
         init=lambda: State(jnp.zeros(N * N, jnp.int8), jnp.int8(0), jnp.bool_(False)),
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
         player=lambda state: state.player,
-        observe=lambda state, encoding: observation_planes(
+        observe=lambda state, encoding: square.observation_planes(
             state.board, state.player, (N, N), encoding
         ),
         display=Display(render=render),
@@ -73,6 +71,5 @@ def make() -> Game:
 
 
 if __name__ == "__main__":
-    check_game(make())
-    train = command("azjax", "train", "--game", f"{__file__}:make")
-    print(f"Domineering passes check_game; train a player with: {train}")
+    azjax.check_game(make())
+    print(f"Domineering passes check_game; train: azjax train --game {__file__}:make")

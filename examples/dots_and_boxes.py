@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import azjax
 from azjax.drawing import COLOR_HEAT, GRID, canvas, node
-from azjax.games.base import Display, Game
-from azjax.games.check import check_game
+from azjax.games import Display, Game
 
 BOXES = np.array([[0, 2, 6, 7], [1, 3, 7, 8], [2, 4, 9, 10], [3, 5, 10, 11]])  # Edges by box.
 PLACES = np.array([1, 3, 11, 13, 21, 23, 5, 7, 9, 15, 17, 19])  # Cells of the edges on a 5x5 grid.
@@ -80,5 +80,5 @@ def make() -> Game:
 
 
 if __name__ == "__main__":
-    check_game(make())
+    azjax.check_game(make())
     print("Dots and Boxes passes check_game.")

@@ -13,12 +13,10 @@ import jax
 import jax.numpy as jnp
 
 import azjax
-from azjax.games.base import Game
-from azjax.networks import Network
-from azjax.networks.base import observed_planes
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.training.step import init, iteration
+from azjax.games import Game
+from azjax.networks import Network, observed_planes
+from azjax.runs import make_parts, presets
+from azjax.training import init, iteration
 
 
 class MLP(eqx.Module):

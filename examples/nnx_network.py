@@ -12,13 +12,10 @@ import jax.numpy as jnp
 from flax import nnx
 
 import azjax
-from azjax.games.base import Game
-from azjax.networks import Network
-from azjax.networks.base import observed_planes
-from azjax.networks.nnx import from_nnx
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.training.step import init, iteration
+from azjax.games import Game
+from azjax.networks import Network, observed_planes
+from azjax.runs import make_parts, presets
+from azjax.training import init, iteration
 
 
 class ResidualMLP(nnx.Module):
@@ -44,7 +41,7 @@ def residual_mlp(game: Game) -> Network:
     """Returns the network for a game's last encoding, such as `relative`."""
     encoding = game.encodings[-1]
     inputs = math.prod(observed_planes(game, encoding).shape)
-    return from_nnx(game, lambda rngs: ResidualMLP(inputs, game.num_actions, rngs), encoding)
+    return azjax.from_nnx(game, lambda rngs: ResidualMLP(inputs, game.num_actions, rngs), encoding)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,23 @@ import jax.numpy as jnp
 import optax
 
 import azjax
-from azjax.games.base import Game
+from azjax.games import Game
 from azjax.networks import from_module
 from azjax.search import Gumbel
-from azjax.training import TargetConfig
-from azjax.training.learner import alphazero_loss, make_learner
-from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.targets import Sample, Targets, Transition, make_targets, transform
+from azjax.training import (
+    Parts,
+    ReplayConfig,
+    Sample,
+    SelfPlayConfig,
+    TargetConfig,
+    Targets,
+    Transition,
+    alphazero_loss,
+    make_learner,
+    make_replay,
+    make_targets,
+    transform,
+)
 
 
 class ThreeHeads(nn.Module):

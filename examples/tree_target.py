@@ -14,11 +14,20 @@ import optax
 import azjax
 from azjax.networks import MLPConfig, make_network
 from azjax.search import Gumbel, SearchResult
-from azjax.training.learner import make_learner
-from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.step import init, iteration
-from azjax.training.targets import Sample, TargetConfig, Targets, Transition, make_targets
+from azjax.training import (
+    Parts,
+    ReplayConfig,
+    Sample,
+    SelfPlayConfig,
+    TargetConfig,
+    Targets,
+    Transition,
+    init,
+    iteration,
+    make_learner,
+    make_replay,
+    make_targets,
+)
 
 
 def best_value(result: SearchResult) -> jax.Array:

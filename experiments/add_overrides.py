@@ -28,7 +28,7 @@ from azjax.cli import console, verify
 from azjax.exact.exhaustive import Exploration, Watch, explore, finish
 from azjax.exact.repair import load_table, table_path
 from azjax.exact.seat import SEATS, make_decide
-from azjax.games.base import Game
+from azjax.games import Game
 from azjax.players import Agent, network_agent
 from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
 from azjax.runs import pretrained

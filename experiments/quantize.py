@@ -24,16 +24,14 @@ import numpy as np
 from azjax._files import replacing, write_text
 from azjax._settings import Count, Range
 from azjax.cli import console, custom
-from azjax.games.base import Game, State, choose, play, random_action, where
+from azjax.games import Game, State, choose, play, random_action, where
 from azjax.networks import Network
 from azjax.networks.base import Variables
 from azjax.networks.equivariant import Group, expand, symmetry_group
 from azjax.networks.quantized import LARGEST, VALUES, make_quantized
 from azjax.players.overrides import Overrides
-from azjax.runs import checkpoint, pretrained
-from azjax.runs.config import make_parts
-from azjax.runs.directory import read_config
-from azjax.search.evaluators import Evaluator
+from azjax.runs import checkpoint, make_parts, pretrained, read_config
+from azjax.search import Evaluator
 
 _POSITIONS = 16_384  # Positions in which the range of each unit is measured.
 _SEED = 7

@@ -12,7 +12,7 @@ from azjax.runs import checkpoint
 from azjax.runs.config import make_parts
 from azjax.training.metrics import Record
 from azjax.training.parts import SelfPlayConfig
-from azjax.training.targets import no_extra
+from azjax.training.targets import Targets
 
 conv = functools.partial(ResNetConfig, layers="conv", norm="batch")  # As in the papers.
 
@@ -27,7 +27,7 @@ class Playing(types.SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def playing(game, search, evaluate, encoding="relative", note=no_extra, **settings):
+def playing(game, search, evaluate, encoding="relative", grow=None, **settings):
     """What self-play reads of the parts of a training, with any evaluator instead of a network."""
     return Playing(
         game=game,
@@ -35,7 +35,8 @@ def playing(game, search, evaluate, encoding="relative", note=no_extra, **settin
         search=search,
         evaluate=evaluate,
         selfplay=SelfPlayConfig(**settings),
-        targets=types.SimpleNamespace(note=note, root_value=lambda result: result.policy_value),
+        targets=Targets(make=None, augment=None),
+        grow=grow,
     )
 
 

@@ -6,7 +6,7 @@ are the table, the settings that are floats, the noise and the faults of the eva
 
 import dataclasses
 import functools
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,8 @@ import reference
 from azjax import games
 from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import NEVER, make_search
-from azjax.search.make import Engine
-from reference import Position
+from azjax.search import NEVER, make_search, paths, simulate
+from reference import Position, mctx_loop
 
 BATCH = 128  # One size, so each search compiles once.
 
@@ -178,17 +177,17 @@ def repeat(*boards):
     return jax.tree.map(lambda leaf: np.resize(leaf, (BATCH, *leaf.shape[1:])), batch(*boards))
 
 
-# Every engine, rounded as in training, to compare bit for bit.
+# Every loop with equal results, rounded as in training, to compare bit for bit.
 
-ENGINES = get_args(Engine)
+LOOPS = {"loop": simulate.grow, "paths": paths.grow, "mctx": mctx_loop.grow}
 
 
-def assert_equal(ours, theirs, engine="azjax"):
+def assert_equal(ours, theirs, loop="paths"):
     """Compares every field of the results and of their trees; NaN equals NaN.
 
     mctx's trees have more nodes, below finished games.
     """
-    if engine == "mctx":
+    if loop == "mctx":
         ours, theirs = ours._replace(tree=None), theirs._replace(tree=None)
     paths = jax.tree_util.tree_leaves_with_path(ours)
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
@@ -197,19 +196,19 @@ def assert_equal(ours, theirs, engine="azjax"):
         np.testing.assert_array_equal(found, expected, err_msg=jax.tree_util.keystr(path))
 
 
-def search_by(engine, config, game, evaluate, params, states):
-    """The result of one engine; half of the rows have noise, and half a temperature."""
+def search_by(loop, config, game, evaluate, params, states):
+    """The result of one loop; half of the rows have noise, and half a temperature."""
     size = len(states.board)
     temperature = np.arange(size, dtype=np.float32) % 2
     keys, noise = jax.random.split(jax.random.key(7), size), np.arange(size) % 4 < 2
-    search = jax.jit(make_search(config, game, evaluate, engine), compiler_options=AS_IN_TRAINING)
+    search = make_search(config, game, evaluate, LOOPS[loop])
+    search = jax.jit(search, compiler_options=AS_IN_TRAINING)
     return jax.device_get(search(params, keys, states, temperature, noise))
 
 
-def search_table(engine, config, name, states, luck, fault="none"):
+def search_table(loop, config, name, states, luck, fault="none"):
     """The same with a random table as the evaluator."""
     a_bench, is_hurt = bench(name), np.arange(len(states.board)) % 2 == 0
     number = np.int32([*FAULTS].index(fault))
     params = Faulty(a_bench.random_table(), np.float32(luck), number, is_hurt)
-    given = config, a_bench.game, a_bench.evaluate_faulty, params, states
-    return search_by(engine, *given)
+    return search_by(loop, config, a_bench.game, a_bench.evaluate_faulty, params, states)

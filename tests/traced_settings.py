@@ -13,7 +13,7 @@ from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs.config import Config
-from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training import step as steps
 from azjax.training.learner import LearnerConfig
@@ -22,9 +22,7 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.targets import Sample, TargetConfig, Transition
 
 # Settings that others depend on.
-SELFPLAY = SelfPlayConfig(
-    games=4, unroll_length=2, opening_plies=2, archive=8, full_share=0.5, fast_simulations=1
-)
+SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)
 REPLAY = ReplayConfig(capacity=32, shards=2)
 LEARNER = LearnerConfig(batch_size=4, steps=2)
 MLP = MLPConfig(hidden=(16,), head_hidden=8)
@@ -37,18 +35,16 @@ OTHERS = {
     | {"head_hidden": 16, "symmetric": True}
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16"},
     Gumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
-    | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0}
-    | {"leaves": 3},
+    | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0},
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
-    | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "forced_playouts": 2.0}
-    | {"leaves": 3},
+    | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5},
     UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5},
-    SELFPLAY: {"games": 8, "games_at_once": 2, "engine": "mctx", "unroll_length": 3}
-    | {"carry_over": False}
+    MctxGumbel(num_simulations=3): {"num_simulations": 4},
+    MctxMuZero(num_simulations=3): {"num_simulations": 4},
+    SELFPLAY: {"games": 8, "games_at_once": 2, "unroll_length": 3, "carry_over": False}
     | {"opening_share": 0.7, "opening_plies": 3, "archive": 16, "archive_share": 0.7}
-    | {"temperature": 0.7, "temperature_plies": 5}
-    | {"reuse": 4, "full_share": 1.0, "fast_simulations": 2},
-    TargetConfig(): {"outcome_weight": 0.7, "td_lambda": 0.7, "root_value": "greedy"},
+    | {"temperature": 0.7, "temperature_plies": 5},
+    TargetConfig(): {"outcome_weight": 0.7, "td_lambda": 0.7},
     REPLAY: {"capacity": 64, "shards": 1},
     LEARNER: {"batch_size": 8, "steps": 3, "optimizer": "sgd", "learning_rate": 0.1}
     | {"warmup_steps": 7, "decay_steps": 70, "final_learning_rate": 0.0007, "l2": 0.7}
@@ -71,9 +67,7 @@ def explore(name, parts, key):
     """Traces the functions that depend on a section."""
     game, network = parts.game, parts.network
     if name == "targets":
-        search = make_search(parts.search, game, uniform_evaluator(game))
-        result = search(None, key, init_batch(game, 2))
-        return parts.targets.make(MOVES), parts.targets.root_value(result)
+        return parts.targets.make(MOVES)
     if name == "search":
         search = make_search(parts.search, game, uniform_evaluator(game))
         return search(None, key, init_batch(game, 2), 1.0, True)

@@ -46,6 +46,7 @@ A player is written NAME or NAME:NUMBER.
 - repaired:32: alphazero:32 with the override table from azjax verify with --repair
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
+- mctx_gumbel:32, mctx_muzero:32: the network, with a policy of mctx
 
 - a player that comes with azjax, such as connect_four or hex:6
 - gtp:COMMAND: a program that plays Go or Hex, as in "gtp:gnugo --mode gtp --level 10"
@@ -71,6 +72,8 @@ _FORMS = {  # What may follow a name.
     "repaired": (_NUMBER, _RUN),
     "puct": (_NUMBER, _RUN),
     "gumbel": (_NUMBER, _RUN),
+    "mctx_gumbel": (_NUMBER, _RUN),
+    "mctx_muzero": (_NUMBER, _RUN),
 }
 _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 

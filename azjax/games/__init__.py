@@ -16,10 +16,20 @@ from azjax.games import (
     othello,
     tic_tac_toe,
 )
-from azjax.games.base import Display, Game, init_batch, play, random_action, where
+from azjax.games.base import (
+    Display,
+    Game,
+    State,
+    check_batch,
+    choose,
+    init_batch,
+    play,
+    random_action,
+    where,
+)
 
-__all__ = ["Display", "Game", "available", "has_variants", "init_batch", "make", "play"]
-__all__ += ["random_action", "where"]
+__all__ = ["Display", "Game", "State", "available", "check_batch", "choose", "has_variants"]
+__all__ += ["init_batch", "make", "play", "random_action", "where"]
 
 # For each game: the function that makes it, the minimum and maximum count of numbers in its size,
 # and their format.

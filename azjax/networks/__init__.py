@@ -3,12 +3,13 @@
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
 from azjax.networks import equivariant, mlp, resnet
-from azjax.networks.base import Network, choose_dtype
+from azjax.networks.base import Network, choose_dtype, observed_planes
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.modules import from_module
 from azjax.networks.resnet import ResNetConfig
 
 __all__ = ["MLPConfig", "Network", "ResNetConfig", "from_module", "make_network"]
+__all__ += ["observed_planes"]
 
 
 def make_network(

@@ -21,7 +21,7 @@ from azjax._processes import any_of, gather, in_first
 from azjax._settings import Range, checked, from_dict, list_changes
 from azjax.runs.config import Config, Plan
 
-FORMAT = 4  # Version of run directories; others cannot be read.
+FORMAT = 5  # Version of run directories; others cannot be read.
 LOCK = "train.lock"
 CPUDevices = Annotated[int, Range(0, 256)]  # 0: the program chooses.
 Result = TypeVar("Result")

@@ -24,7 +24,12 @@ from azjax.search.algorithm import (
     split_each,
     visit_shares,
 )
-from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.search.evaluators import (
+    Evaluator,
+    network_evaluator,
+    rollout_evaluator,
+    uniform_evaluator,
+)
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import make_search, search_roots
 from azjax.search.puct import PUCT, with_dirichlet
@@ -34,8 +39,8 @@ from azjax.search.with_mctx import MctxGumbel, MctxMuZero, MctxPolicy, mctx_fns
 _ALL = (PUCT, Gumbel, UCT, MctxGumbel, MctxMuZero)
 ALGORITHMS = {algorithm.algorithm: algorithm for algorithm in _ALL}
 
-__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Gumbel", "MctxGumbel"]
-__all__ += ["MctxMuZero", "MctxPolicy", "Roots", "SearchResult", "Selection", "Tree"]
+__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Evaluator", "Gumbel"]
+__all__ += ["MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots", "SearchResult", "Selection", "Tree"]
 __all__ += ["draw_by_visits", "leaves", "legal_actions", "make_result", "make_search", "mctx_fns"]
 __all__ += ["network_evaluator", "paths", "rollout_evaluator", "search_roots", "simulate"]
 __all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]

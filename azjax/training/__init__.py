@@ -7,6 +7,7 @@ from azjax.training.learner import (
     alphazero_loss,
     make_learner,
     make_optimizer,
+    policy_loss,
 )
 from azjax.training.mesh import (
     AXIS,
@@ -21,12 +22,21 @@ from azjax.training.mesh import (
 )
 from azjax.training.parts import Parts, SelfPlayConfig, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.step import Metrics, TrainState, example, init, iteration
-from azjax.training.targets import Sample, TargetConfig, Targets, Transition, make_targets
+from azjax.training.selfplay import Games, self_play, start_games
+from azjax.training.step import Metrics, TrainState, example, init, iteration, local_keys
+from azjax.training.targets import (
+    Sample,
+    TargetConfig,
+    Targets,
+    Transition,
+    make_targets,
+    transform,
+)
 
-__all__ = ["AXIS", "Learner", "LearnerConfig", "LearnerState", "Metrics", "Parts", "ReplayConfig"]
-__all__ += ["Sample", "SelfPlayConfig", "TargetConfig", "Targets", "TrainState", "Transition"]
-__all__ += ["abstract_state", "alphazero_loss", "check_parts", "compiled", "compiler_options"]
-__all__ += ["example", "init", "iteration", "make_iteration", "make_learner", "make_mesh"]
-__all__ += ["make_optimizer", "make_replay", "make_state", "make_targets", "one_copy"]
-__all__ += ["state_specs"]
+__all__ = ["AXIS", "Games", "Learner", "LearnerConfig", "LearnerState", "Metrics", "Parts"]
+__all__ += ["ReplayConfig", "Sample", "SelfPlayConfig", "TargetConfig", "Targets", "TrainState"]
+__all__ += ["Transition", "abstract_state", "alphazero_loss", "check_parts", "compiled"]
+__all__ += ["compiler_options", "example", "init", "iteration", "local_keys", "make_iteration"]
+__all__ += ["make_learner", "make_mesh", "make_optimizer", "make_replay", "make_state"]
+__all__ += ["make_targets", "one_copy", "policy_loss", "self_play", "start_games", "state_specs"]
+__all__ += ["transform"]

@@ -21,7 +21,7 @@ import azjax
 from azjax._files import Path, replacing
 from azjax.networks.equivariant import symmetry_group
 from azjax.players.overrides import Overrides
-from azjax.runs.player import Player
+from azjax.runs import Player
 from azjax.runs.pretrained import names, path_of
 from azjax.viz import live
 from azjax.viz.live import search_settings

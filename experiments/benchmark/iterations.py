@@ -10,15 +10,9 @@ from azjax import training
 from azjax.cli import console
 from azjax.networks import ResNetConfig
 from azjax.proof.callbacks import Verification
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs import Config, make_parts, presets
 from azjax.search import Gumbel
-from azjax.training import memory
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import self_play
-from azjax.training.step import local_keys, state_specs
+from azjax.training import LearnerConfig, ReplayConfig, SelfPlayConfig, memory, self_play
 from experiments.benchmark.options import Options, median_seconds, show
 
 _BATCH = 1024  # Batch size of the learner.
@@ -61,12 +55,14 @@ def make_play(parts: training.Parts, mesh: Mesh) -> Callable:
 
     def play(state):
         key = jax.random.fold_in(state.key, state.iteration)
-        keys = local_keys(key, len(state.games.ply), training.AXIS)
+        keys = training.local_keys(key, len(state.games.ply), training.AXIS)
         return self_play(parts, state.learner.average, keys, state.games, state.archive)
 
     specs = PartitionSpec(training.AXIS), PartitionSpec(None, training.AXIS)
     return jax.jit(
-        jax.shard_map(play, mesh=mesh, in_specs=(state_specs(),), out_specs=specs, check_vma=False)
+        jax.shard_map(
+            play, mesh=mesh, in_specs=(training.state_specs(),), out_specs=specs, check_vma=False
+        )
     )
 
 

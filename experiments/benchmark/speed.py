@@ -8,7 +8,7 @@ device. On CPUs, its operations still use all cores, since all devices share one
 
 import functools
 import math
-from typing import Any, get_args
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from azjax import training
-from azjax.games.base import Game, init_batch
-from azjax.runs.config import make_parts
-from azjax.search import PUCT, make_search
-from azjax.search.evaluators import uniform_evaluator
-from azjax.search.make import Engine
+from azjax.games import Game, init_batch
+from azjax.runs import make_parts
+from azjax.search import PUCT, MctxMuZero, make_search, paths, simulate, uniform_evaluator
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import make_play, run_config, step
 from experiments.benchmark.options import Options, median_seconds, show
@@ -81,18 +79,24 @@ def _time_network(options: Options, parts: training.Parts, mesh: Mesh, env: Any)
 
 
 def _time_searches(options: Options, game: Game, mesh: Mesh, env: Any) -> list[dict]:
-    """Times PUCT on all engines from the starting position, with a trivial network."""
+    """Times PUCT in both loops, and mctx's policy, with a trivial network."""
     key, states = jax.random.key(2), init_batch(game, options.games)
     keys = jax.random.split(key, options.games)
 
-    def compiled(engine: Engine):
-        config = PUCT(num_simulations=options.simulations)
-        search = make_search(config, game, uniform_evaluator(game), engine)
+    def compiled(algorithm: PUCT | MctxMuZero, grow: Any = None):
+        search = make_search(algorithm, game, uniform_evaluator(game), grow)
         return _on_mesh(
             mesh, lambda keys, states: search(None, keys, states, 1.0, True).action, keys, states
         )
 
-    engines = {engine: compiled(engine) for engine in get_args(Engine)}
+    ours = {
+        "search, puct": compiled(PUCT(options.simulations), simulate.grow),
+        # At any number of games, to find the number from which it is slower.
+        "search, puct without loops": compiled(
+            PUCT(options.simulations), functools.partial(paths.grow, most_trees=options.games)
+        ),
+        "search, mctx_muzero": compiled(MctxMuZero(options.simulations)),
+    }
     baseline = textbook.make_search(
         env,
         "puct",
@@ -101,17 +105,10 @@ def _time_searches(options: Options, game: Game, mesh: Mesh, env: Any) -> list[d
     )
     their_states = jax.jit(lambda: textbook.init_games(env, key, options.games))()
     theirs = jax.jit(lambda states: baseline(None, key, states).action)
-    seconds = median_seconds(
-        options.repeats,
-        **engines,
-        textbook=lambda: theirs(their_states),
-    )
+    seconds = median_seconds(options.repeats, **ours, textbook=lambda: theirs(their_states))
     taken = {side: 1e3 * each for side, each in seconds.items()}
-    what = {"azjax": "search, puct", "paths": "search, puct without loops"}
-    what["mctx"] = "search, puct on mctx's loop"
     return [
-        _row(f"{name}: outside the network", "ms", taken[engine], taken["textbook"])
-        for engine, name in what.items()
+        _row(f"{name}: outside the network", "ms", taken[name], taken["textbook"]) for name in ours
     ]
 
 

@@ -12,15 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import games
-from azjax.games import solver
-from azjax.games.base import Game, check_batch
+from azjax.games import Game, check_batch, solver
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
 from azjax.players import Agent, Decision, decide, minimax_agent, random_agent
 from azjax.players.arena import play_games
-from azjax.search import UCT, Roots, SearchResult, make_search
-from azjax.search.evaluators import rollout_evaluator
-from azjax.search.simulate import init, simulate
+from azjax.search import UCT, Roots, SearchResult, make_search, rollout_evaluator, simulate
 from experiments.lecture.persistent import (
     Order,
     PersistentConfig,
@@ -84,8 +81,8 @@ class _Counted:
         """Searches with a loop whose length may be traced."""
         uct = UCT(num_simulations=self.num_simulations, exploration=self.exploration)
         selection = uct.select(roots)
-        tree = init(roots, selection, self.num_simulations)
-        one = functools.partial(simulate, roots, selection)
+        tree = simulate.init(roots, selection, self.num_simulations)
+        one = functools.partial(simulate.simulate, roots, selection)
         return selection.finish(jax.lax.fori_loop(0, self.count, one, tree))
 
 

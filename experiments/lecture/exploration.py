@@ -9,10 +9,10 @@ import numpy as np
 
 from azjax import games
 from azjax.drawing import gallery, node
-from azjax.games.base import init_batch
+from azjax.games import init_batch
 from azjax.players.statistics import Interval, mean_score
+from azjax.viz import draw_state
 from azjax.viz.chart import line_chart
-from azjax.viz.pictures import draw_state
 from experiments.lecture.cast import ROOT_2, Setup, classic, player, uct_search
 from experiments.lecture.page import charts, table, text
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, init_batch, play, where
+from azjax.games import Game, State, init_batch, play, where
 from azjax.players import Agent
 from azjax.viz.chart import line_chart
 from experiments.lecture.cast import Setup, learner, player

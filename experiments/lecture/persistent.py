@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import NonNegative, Range, Simulations, check
-from azjax.games.base import Game, State, check_batch
+from azjax.games import Game, State, check_batch
 from azjax.games.hashing import contents, weigh
 from azjax.players import Decision
-from azjax.search.evaluators import rollout_evaluator
+from azjax.search import rollout_evaluator
 
 _PROBES = 16  # Neighboring slots that may hold a position.
 Order = Literal["random", "last"]  # The order in which untried actions are tried.

@@ -9,8 +9,10 @@ import jax
 from jax import export
 
 from azjax import training
+from azjax.games.base import init_batch
 from azjax.runs import presets
 from azjax.runs.config import make_parts
+from azjax.search import make_search, uniform_evaluator
 from small import conv
 
 
@@ -30,12 +32,11 @@ def test_an_iteration_is_lowered_for_an_accelerator(monkeypatch):
     assert "stablehlo.convolution" in exported.mlir_module()
 
 
-def test_an_iteration_on_a_gpu_has_no_loop_of_unknown_length(monkeypatch):
+def test_a_search_on_a_gpu_has_no_loop_of_unknown_length():
     """Loops of known length are `scan` in the traced program; Gumbel noise needs no loop."""
-    small, mesh = presets.smoke(presets.get("default")), training.make_mesh(jax.devices()[:1])
-    on_cpu, on_gpu = (make_parts(small, platform=platform) for platform in ("cpu", "cuda"))
-    unresolved = on_gpu._replace(selfplay=dataclasses.replace(on_gpu.selfplay, engine=None))
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    for parts, has_loops in ((on_cpu, True), (on_gpu, False), (unresolved, False)):
-        traced = training.make_iteration(parts, mesh).trace(training.abstract_state(parts, mesh))
-        assert ("while[" in str(traced.jaxpr)) == has_loops
+    small = presets.smoke(presets.get("default"))
+    for platform, has_loops in (("cpu", True), ("cuda", False)):
+        parts = make_parts(small, platform=platform)
+        search = make_search(parts.search, parts.game, uniform_evaluator(parts.game), parts.grow)
+        given = None, jax.random.key(0), init_batch(parts.game, 2), 1.0, True
+        assert ("while[" in str(jax.make_jaxpr(search)(*given))) == has_loops

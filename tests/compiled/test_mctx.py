@@ -1,4 +1,4 @@
-"""mctx's loop as an engine, and mctx's policies as algorithms; `tests/system` has longer ones."""
+"""All loops, and mctx's policies as algorithms; `tests/system` has longer ones."""
 
 import functools
 
@@ -18,19 +18,19 @@ OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
 
 @pytest.fixture(scope="module")
 def search(solution):
-    """By an engine, in late positions; random outputs of the evaluator give keys an effect."""
+    """By a loop, in late positions; random outputs of the evaluator give keys an effect."""
     late = np.flatnonzero((solution.states.board != 0).sum(axis=1) > 5)
     rows = np.random.default_rng(0).choice(late, BATCH, replace=False)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
     given = Gumbel(num_simulations=16), "tic_tac_toe", states
-    return functools.cache(lambda engine: search_table(engine, *given, luck=0.5))
+    return functools.cache(lambda loop: search_table(loop, *given, luck=0.5))
 
 
-@pytest.mark.parametrize("engine", ["paths", "mctx"])
-def test_all_engines_find_the_same_bit_for_bit(search, engine):
+@pytest.mark.parametrize("loop", ["paths", "mctx"])
+def test_all_loops_find_the_same_bit_for_bit(search, loop):
     with sharing():
-        ours, theirs = search("azjax"), search(engine)
-    assert_equal(ours, theirs, engine)
+        ours, theirs = search("loop"), search(loop)
+    assert_equal(ours, theirs, loop)
     assert (theirs.tree.node_visits[:, 1:] * theirs.tree.embeddings.over[:, 1:] > 1).any()
 
 

@@ -13,7 +13,7 @@ from azjax import games
 from azjax.games.base import choose
 from azjax.networks.equivariant import symmetry_group
 from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized
-from azjax.training.step import AXIS, make_mesh
+from azjax.training import AXIS, make_mesh
 from experiments.quantize import quantize
 from integers import evaluate, make_case, observe, positions
 from refusals import assert_refused

@@ -14,7 +14,7 @@ from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.games.rows import distinct, pack
 from azjax.search import SearchResult
-from azjax.training import effort
+from azjax.training import selfplay
 from azjax.training.archive import add, draw, make_archive
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.selfplay import Games, self_play, start_games
@@ -33,11 +33,11 @@ def keys(count, seed=0):
 def random_search():
     """A random player; the value of its policy is the temperature, other values differ."""
 
-    def make_search(algorithm, game, evaluate, engine):
-        assert (algorithm, evaluate) == ("algorithm", "evaluate") and engine in (None, "paths")
+    def make_search(algorithm, game, evaluate, grow):
+        assert (algorithm, evaluate, grow) == ("algorithm", "evaluate", "grow")
 
-        def search(params, keys, states, temperature, add_noise, tree):
-            assert params is PARAMS and add_noise and tree is None
+        def search(params, keys, states, temperature, add_noise):
+            assert params is PARAMS and add_noise
             legal = jax.vmap(game.legal_actions)(states)
             share = legal / jnp.sum(legal, axis=1, keepdims=True)
             action = jax.vmap(functools.partial(random_action, game))(keys, states)
@@ -52,12 +52,12 @@ def random_search():
         return search
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effort, "make_search", make_search)
+        patch.setattr(selfplay, "make_search", make_search)
         yield
 
 
 def make_parts(game, encoding="relative", **settings):
-    return playing(game, "algorithm", "evaluate", encoding, **settings)
+    return playing(game, "algorithm", "evaluate", encoding, "grow", **settings)
 
 
 # --- Openings, also from the position buffer ----------------------------------------------
@@ -122,9 +122,9 @@ def test_lengths_and_moves_of_openings_are_uniform_over_their_share(stored):
 # --- Single moves -------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def move(keys, games, archive, engine=None):
-    settings = {"opening_share": 1.0, "archive_share": 0.0, "temperature": 0.7, "engine": engine}
+@jax.jit
+def move(keys, games, archive):
+    settings = {"opening_share": 1.0, "archive_share": 0.0, "temperature": 0.7}
     parts = make_parts(GAME, unroll_length=1, temperature_plies=3, **settings)
     games, moves = self_play(parts, PARAMS, keys, games, archive)
     return games, jax.tree.map(lambda leaf: leaf[0], moves)
@@ -162,15 +162,6 @@ def test_only_finished_games_restart(single_moves, solution):
         counts.add(int((~goes_on).sum()))
     assert max(counts) > 64 and any(count % 32 for count in counts)
     assert lengths == set(range(9))
-
-
-def test_games_restart_alike_on_gpus(single_moves, stored):
-    """There, new games are made before the moves."""
-    for t in (4, 10):
-        before, *expected = single_moves[t]
-        with guard.sharing():
-            after, moves = move(keys(256, seed=t + 1), before, stored, "paths")
-        jax.tree.map(np.testing.assert_array_equal, (moves, after), tuple(expected))
 
 
 def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):

@@ -13,7 +13,6 @@ from azjax.cli import compare, expect
 from azjax.comparison import Curves, compare_pairs, effects, holm
 from azjax.runs.config import Config, make_parts
 from azjax.search import PUCT
-from azjax.training.effort import count_evaluations
 from azjax.training.parts import SelfPlayConfig
 from refusals import assert_refused, check_program
 
@@ -77,10 +76,7 @@ def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
 
     monkeypatch.setattr(comparison, "train_seeds", train)
     small = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
-    fast = SelfPlayConfig(games=8, unroll_length=4, full_share=0.25, fast_simulations=3)
-    parts = make_parts(small)
-    assert count_evaluations(parts) == 8 * 4 * 17
-    assert count_evaluations(parts._replace(selfplay=fast)) == 8 * (17 + 3 * 4)
+    assert make_parts(small).evaluations == 8 * 4 * 17
     path, settings = tmp_path / "c.json", {"a": small, "b": dataclasses.replace(small, seed=1)}
     comparison.compare({"a": small}, GAME, path, seeds=2, iterations=3)
     assert trained == [("a", 2, 3 * 8 * 4 * 17)]

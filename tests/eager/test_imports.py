@@ -1,10 +1,12 @@
 """Allowed imports. No row has one in the wrong place, since that changes no result."""
 
 import ast
+import json
 import pathlib
+import textwrap
 
 import azjax
-from source import ROOT, guide, trees
+from source import EXAMPLES, PAGES, README, ROOT, blocks, guide, trees
 
 ORDER = [
     *["_settings", "_files", "_commands", "_processes"],
@@ -72,6 +74,28 @@ def test_rules_search_training_and_proof_never_draw():
         f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
     ]
     assert [file for file in files if {"drawing", "viz"} & siblings(PACKAGE[file])] == []
+
+
+def shown():
+    """Yields the code that readers see: examples, the blocks of pages, the cells of notebooks."""
+    yield from ((path, path.read_text()) for path in EXAMPLES)
+    for page in (README, *PAGES, *(ROOT / "lab").glob("*.md")):
+        yield from ((page, textwrap.dedent(text)) for text in blocks(page))
+    for path in (ROOT / "experiments/notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        yield from ((path, "".join(c["source"])) for c in cells if c["cell_type"] == "code")
+
+
+def test_readers_see_imports_of_packages_only():
+    """Of `azjax` and `azjax.<package>`, nothing deeper or private."""
+    wrong = []
+    for path, text in shown():
+        for node in ast.walk(ast.parse(text)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            parts = [name.split(".") for name in names if name.partition(".")[0] == "azjax"]
+            wrong += [(path.name, p) for p in parts if len(p) > 2 or p[-1].startswith("_")]
+    assert wrong == []
 
 
 def test_every_name_of_the_public_api_is_there_and_typed():

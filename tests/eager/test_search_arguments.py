@@ -1,7 +1,7 @@
 """What a search depends on, and what it refuses, while it is traced."""
 
 import functools
-from typing import get_args
+import re
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,12 @@ from azjax import make
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
 from azjax.search import (
+    ALGORITHMS,
     PUCT,
     UCT,
     Gumbel,
+    MctxGumbel,
+    MctxMuZero,
     MctxPolicy,
     make_search,
     mctx_fns,
@@ -24,50 +27,61 @@ from azjax.search import (
     simulate,
     uniform_evaluator,
 )
-from azjax.search.make import Engine
 from refusals import assert_refused
-
-
-def test_a_tree_is_continued_for_each_position(tic_tac_toe):
-    one, two = (init_batch(tic_tac_toe, size) for size in (1, 2))
-    search = make_search(PUCT(num_simulations=2), tic_tac_toe, uniform_evaluator(tic_tac_toe))
-    tree = jax.eval_shape(search, None, jax.random.key(0), one).tree
-    call = functools.partial(jax.eval_shape, search, None, jax.random.key(0), two, tree=tree)
-    assert_refused((call, "tree has 1 trees for 2 positions"))
 
 
 def test_values_of_any_type_become_float32(tic_tac_toe):
     def evaluate(params, keys, states):
         return jnp.zeros((2, 9), jnp.bfloat16), jnp.zeros(2, jnp.bfloat16)
 
-    search = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate, "azjax")
+    search = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate)
     states = init_batch(tic_tac_toe, 2)
     tree = jax.eval_shape(search, None, jax.random.key(0), states).tree
     assert tree.node_values.dtype == tree.raw_values.dtype == jnp.float32
 
 
-def test_the_engine_is_the_one_chosen(monkeypatch, tic_tac_toe):
+def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, tic_tac_toe):
     """The results are equal, so only the calls of the loops tell them apart."""
-    calls, states, key = [], init_batch(tic_tac_toe, 2), jax.random.key(0)
+    calls = []
 
-    def spy(engine, original, *args, **kwargs):
-        calls.append(engine)
-        return original(*args, **kwargs)
+    def spy(module, original, *args):
+        calls.append(module)
+        return original(*args)
 
-    monkeypatch.setattr(mctx, "search", functools.partial(spy, "mctx", mctx.search))
-    for name, module in (("azjax", simulate), ("paths", paths)):
-        monkeypatch.setattr(module, "simulate", functools.partial(spy, name, module.simulate))
-    make = functools.partial(make_search, UCT(num_simulations=2), tic_tac_toe)
-    given = {engine: (engine, "gpu") for engine in get_args(Engine)}
-    fastest = {"paths": (None, "cuda"), "azjax": (None, "tpu")}
-    for expected, (engine, platform) in [*given.items(), *fastest.items()]:
+    for module in (simulate, paths):
+        monkeypatch.setattr(module, "simulate", functools.partial(spy, module, module.simulate))
+    for platform, grow, size, expected in (
+        *(
+            ("cuda", None, 2, paths),
+            ("tpu", None, 2, simulate),
+            ("gpu", simulate.grow, 2, simulate),
+        ),
+        *(("cpu", paths.grow, 8192, paths), ("cpu", paths.grow, 8193, simulate)),
+    ):
         monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
-        search = make(uniform_evaluator(tic_tac_toe), engine)
+        search = make_search(UCT(2), tic_tac_toe, uniform_evaluator(tic_tac_toe), grow)
         with monkeypatch.context() as patch:  # It is chosen when the search is built.
             patch.setattr(jax, "default_backend", None)
-            jax.eval_shape(search, None, key, states)
+            states = jax.eval_shape(lambda size=size: init_batch(tic_tac_toe, size))
+            jax.eval_shape(search, None, jax.random.key(0), states)
         assert {*calls} == {expected}
         calls.clear()
+
+
+def test_the_policies_of_mctx_have_names(tic_tac_toe):
+    def program(algorithm):
+        search = make_search(algorithm, tic_tac_toe, uniform_evaluator(tic_tac_toe))
+        arguments = None, jax.random.key(0), init_batch(tic_tac_toe, 2), 1.0, True
+        return re.sub(" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(search)(*arguments)))
+
+    muzero, gumbel = mctx.muzero_policy, mctx.gumbel_muzero_policy
+    for name, policy in ((MctxMuZero, muzero), (MctxGumbel, gumbel)):
+        assert program(name(3)) == program(MctxPolicy(policy, 3)) != program(name(4))
+
+
+def test_the_first_argument_of_an_algorithm_is_its_number_of_simulations():
+    for algorithm in ALGORITHMS.values():
+        assert algorithm(50) == algorithm(num_simulations=50) != algorithm()
 
 
 def wrong_arguments(game):
@@ -91,16 +105,11 @@ def wrong_settings(game):
 
 
 def wrong_parts(game):
-    """Engines, policies and evaluators."""
-    evaluate, policy = uniform_evaluator(game), mctx.gumbel_muzero_policy
+    """Policies and evaluators."""
+    policy = mctx.gumbel_muzero_policy
     states, key = init_batch(game, 1), jax.random.key(0)
     network = network_evaluator(game, make_network(MLPConfig(hidden=(4,), head_hidden=4), game))
     rows = [
-        (
-            make_search,
-            (PUCT(), game, evaluate, "fast"),
-            "engine is 'fast': use 'azjax' or 'paths' or 'mctx'",
-        ),
         (MctxPolicy, (3,), "search.policy is 3, which is not of type Callable"),
         (MctxPolicy, (policy, 0), "search.num_simulations is 0"),
         (MctxPolicy, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),

@@ -75,8 +75,7 @@ def test_other_types_are_refused():
         (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
         (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
         (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
-        (SelfPlayConfig, {"full_share": 0.0}, "full_share is 0.0: use more than 0, up to 1"),
-        (SelfPlayConfig, {"full_share": 0.95}, "is 0.95, which is all of the moves", "length 8: "),
+        (PUCT, {"dirichlet_alpha": 0.0}, "dirichlet_alpha is 0.0: use more than 0"),
         (
             LearnerConfig,
             {"learning_rate": 1e-4},

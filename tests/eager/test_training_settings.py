@@ -19,7 +19,7 @@ from azjax.networks import MLPConfig, base, make_network
 from azjax.players import network_agent
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
-from azjax.search import PUCT, make_search
+from azjax.search import PUCT, make_search, paths, simulate
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig, check_parts
@@ -91,12 +91,8 @@ def test_choices_depend_on_the_platform(monkeypatch):
     ]:
         selfplay = dataclasses.replace(CONFIG.selfplay, games_at_once=asked)
         parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay), platform=platform)
-        engine = "paths" if platform in ("cuda", "gpu", "rocm") else "azjax"
-        chosen = {"games_at_once": expected, "engine": engine}
-        assert parts.selfplay == dataclasses.replace(selfplay, **chosen)
-        given = dataclasses.replace(selfplay, engine="mctx")
-        parts = make_parts(dataclasses.replace(CONFIG, selfplay=given), platform=platform)
-        assert parts.selfplay.engine == "mctx"
+        assert parts.grow == (paths if platform in ("cuda", "gpu", "rocm") else simulate).grow
+        assert parts.selfplay == dataclasses.replace(selfplay, games_at_once=expected)
     assert training.compiler_options() == {"xla_backend_optimization_level": 1}
     assert training.compiler_options(often=False) == {"xla_backend_optimization_level": 0}
     with monkeypatch.context() as patch:
@@ -163,9 +159,6 @@ class Unhashable:
         raise NotImplementedError
 
 
-FAST = dataclasses.replace(PARTS.selfplay, full_share=0.5, fast_simulations=4)
-
-
 def too_wide(params, key, states):
     return jnp.zeros((2, 7)), jnp.zeros(2)
 
@@ -190,10 +183,6 @@ def test_parts_that_do_not_fit_together():
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
         ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
         ({"search": Unhashable()}, "the search, of type Unhashable, is not hashable: make it a"),
-        (
-            {"selfplay": FAST},
-            "selfplay.fast_simulations is 4, not less than search.num_simulations",
-        ),
     ]
     make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
     rows = [

@@ -13,10 +13,10 @@ from azjax.cli import doctor
 from azjax.networks import MLPConfig
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
+from azjax.training import make_mesh
 from azjax.training.learner import LearnerConfig, make_learner
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.step import make_mesh
 
 HEALTHY = Config(
     network=MLPConfig(hidden=(64,), head_hidden=32),

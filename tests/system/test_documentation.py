@@ -19,7 +19,6 @@ from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.proof import verify
 from azjax.runs import presets
-from azjax.training import step
 from javascript import opened
 from source import EXAMPLES, README, ROOT, blocks, only_trace
 from trained import compiling_once
@@ -120,7 +119,7 @@ def test_an_example_runs(name, monkeypatch, capsys):
     blunders = itertools.cycle([1, 0])  # No training takes more than two iterations.
     verdict = types.SimpleNamespace
     monkeypatch.setattr(verify, "verify_outputs", lambda *_: verdict(blunders=next(blunders)))
-    monkeypatch.setattr(step, "iteration", only_trace)
+    monkeypatch.setattr(training, "iteration", only_trace)
     monkeypatch.setattr(azjax, "train", only_train, raising=False)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out

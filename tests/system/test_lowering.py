@@ -10,6 +10,7 @@ from jax import export
 from azjax import games, training
 from azjax.runs import presets
 from azjax.runs.config import make_parts
+from reference import mctx_loop
 from traced_settings import OTHERS, without_effect
 
 PAPER = presets.get("paper")
@@ -20,13 +21,12 @@ CONFIGS = presets.PRESETS | {"paper": dataclasses.replace(SHALLOW, game="connect
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_an_iteration_follows_its_configuration(name):
-    """Independent of this machine; platforms, engines of the search and devices take turns."""
+    """Independent of this machine; platforms, loops of the search and devices take turns."""
     config, number = CONFIGS[name], [*CONFIGS].index(name)
     platform, devices = ("cuda", "tpu")[number % 2], 2 if number % 3 == 0 else 1
-    if number % 4 >= 2:
-        selfplay = dataclasses.replace(config.selfplay, engine="mctx")
-        config = dataclasses.replace(config, selfplay=selfplay)
     parts, mesh = make_parts(config, platform=platform), training.make_mesh(jax.devices()[:devices])
+    if number % 4 >= 2:
+        parts = parts._replace(grow=mctx_loop.grow)
     run, state = training.make_iteration(parts, mesh), training.abstract_state(parts, mesh)
     text = export.export(run, platforms=[platform])(state).mlir_module()
     called = " ".join(re.findall(r"custom_call @(\w+)", text))

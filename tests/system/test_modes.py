@@ -23,7 +23,7 @@ from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.proof.verify import verify
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
-from azjax.search import ALGORITHMS, PUCT, UCT, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search, paths, simulate
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from experiments.quantize import quantize
@@ -64,8 +64,9 @@ def use_everything(folder):
     network = make_network(MLPConfig(hidden=(8,), head_hidden=8, symmetric=True), game)
     quantize(game, network, network.init(key), states)
     for algorithm in ALGORITHMS.values():
-        search = make_search(algorithm(num_simulations=3), game, rollout_evaluator(game), "mctx")
-        trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
+        for grow in (simulate.grow, paths.grow):
+            search = make_search(algorithm(3), game, rollout_evaluator(game), grow)
+            trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
     use_players(game, evaluate, key, states)
     mesh = training.make_mesh(jax.devices()[:1])
     for config in TRAININGS:

@@ -18,7 +18,7 @@ from azjax import runs
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from azjax.runs.directory import CheckpointError
-from azjax.training.step import make_mesh
+from azjax.training import make_mesh
 from trained import process_environment, read, records, without_progress
 
 # Two processes with two devices each, which share four shards of the buffer.

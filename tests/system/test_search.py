@@ -1,4 +1,4 @@
-"""Long searches: all engines, UCT in distribution, and mctx's policies compared with azjax's.
+"""Long searches: all loops, UCT in distribution, and mctx's policies compared with azjax's.
 
 The differences that `docs/explanation/search.md` states have tests here and in `tests/compiled`.
 """
@@ -19,10 +19,10 @@ from azjax import games
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig, make_network
-from azjax.search import ALGORITHMS, PUCT, ROOT, UCT, Gumbel, MctxPolicy, make_search, mctx_fns
+from azjax.search import PUCT, ROOT, UCT, Gumbel, MctxPolicy, make_search, mctx_fns
 from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, uct
-from tables import BATCH, ENGINES, assert_equal, batch, bench, search_by, search_table
+from tables import BATCH, LOOPS, assert_equal, batch, bench, search_by, search_table
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
@@ -36,35 +36,35 @@ def with_network(game):
     return network_evaluator(game, network), network.fold(larger)
 
 
-def assert_engines_agree(search):
-    ours = search("azjax")
-    for engine in ENGINES[1:]:
-        assert_equal(ours, search(engine), engine)
+def assert_loops_agree(search):
+    ours, *others = map(search, LOOPS)
+    for loop, theirs in zip([*LOOPS][1:], others, strict=True):
+        assert_equal(ours, theirs, loop)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_all_engines_find_the_same_bit_for_bit(algorithm, solution):
+@pytest.mark.parametrize("algorithm", [PUCT, Gumbel, UCT])
+def test_all_loops_find_the_same_bit_for_bit(algorithm, solution):
     """With a table where some values are NaN."""
     rows = solution.decisions[::4][:1024]
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    given = ALGORITHMS[algorithm](num_simulations=40), "tic_tac_toe", states, 0.5
-    assert_engines_agree(lambda engine: search_table(engine, *given, "some values NaN"))
+    given = algorithm(40), "tic_tac_toe", states, 0.5
+    assert_loops_agree(lambda loop: search_table(loop, *given, "some values NaN"))
 
 
-def test_a_custom_algorithm_with_a_network_runs_on_all_engines():
+def test_a_custom_algorithm_with_a_network_runs_in_all_loops():
     game = games.make("connect_four")
     rule = runpy.run_path(str(EXAMPLES / "search_rule.py"))["GrowingPUCT"](num_simulations=40)
     states = jax.tree.map(lambda leaf: leaf[::97][:BATCH], game.positions().states)
     given = rule, game, *with_network(game), states
-    assert_engines_agree(lambda engine: search_by(engine, *given))
+    assert_loops_agree(lambda loop: search_by(loop, *given))
 
 
-def test_all_engines_find_the_same_where_a_player_moves_twice():
+def test_all_loops_find_the_same_where_a_player_moves_twice():
     """In Othello, players pass; these trees reach the end of the game."""
     game = games.make("othello:4")
     states = jax.device_get(jax.jit(lambda: init_batch(game, 8))())
     given = PUCT(num_simulations=150), game, *with_network(game), states
-    assert_engines_agree(lambda engine: search_by(engine, *given))
+    assert_loops_agree(lambda loop: search_by(loop, *given))
 
 
 def assert_same_mean(ours, theirs):

@@ -1,4 +1,4 @@
-"""Whole training runs: learning, many at once, memory, the engine of mctx, what stops them."""
+"""Whole training runs: learning, many at once, memory, mctx's policies, what stops them."""
 
 import functools
 import json
@@ -9,23 +9,24 @@ import signal
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import azjax
 from azjax import runs, training
-from azjax.cli import verify
+from azjax.cli import arena, verify
+from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
-from azjax.proof import certificate
 from azjax.runs import presets
-from azjax.runs.checkpoint import read_summary
 from azjax.runs.config import Config, make_parts
-from azjax.search import Gumbel
+from azjax.search import ALGORITHMS, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from tables import assert_equal
+from reference import mctx_loop
+from tables import AS_IN_TRAINING, assert_equal
 from terminal import Terminal
-from trained import RUN, compiling_once, network_alone, process_environment, read, records, train_in
+from trained import compiling_once, process_environment, read, records, train_in
 
 TINY = presets.smoke(presets.get("mlp"))
 
@@ -101,16 +102,30 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
 # Runs of the program.
 
 
-def test_the_engine_of_mctx_trains_the_same_network_bit_for_bit(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(certificate, "policy", network_alone)
-    run_dir = tmp_path / "mctx"
-    options = ["--no-report", "--selfplay.engine", "mctx"]
-    assert train_in(run_dir, *RUN, *options) == 0
-    assert runs.read_config(run_dir).selfplay.engine == "mctx"
-    folders = [each / "checkpoints" / "8" for each in (trained.run_dir, run_dir)]
-    ours, theirs = (read_summary(folder)["files"] for folder in folders)
-    assert ours == theirs  # Digests of the whole state, including the buffer.
-    assert ours.keys() == {"player/arrays.npz", "state/arrays.npz"}
+def test_the_loop_of_mctx_trains_the_same_network_bit_for_bit():
+    parts = make_parts(TINY)
+    states = []
+    for grow in (parts.grow, mctx_loop.grow):
+        step = functools.partial(training.iteration, parts._replace(grow=grow))
+        state = training.init(parts, jax.random.key(0))
+        for _ in range(2):
+            state, _ = jax.jit(step, compiler_options=AS_IN_TRAINING)(state)
+        states.append(state.replace(key=jax.random.key_data(state.key)))
+    assert_equal(*states)
+
+
+@pytest.mark.parametrize("name", ["mctx_gumbel", "mctx_muzero"])
+def test_policies_of_mctx_train_and_play_by_name(name, tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    words = "--smoke", "--network.kind=mlp", "--no-report", "--max-iterations=1"
+    assert train_in(run_dir, *words, "--search.algorithm", name) == 0
+    assert runs.read_config(run_dir).search == ALGORITHMS[name](num_simulations=4)
+    player = azjax.load(run_dir)
+    states = init_batch(player.game, 2)
+    assert player.search(jax.random.key(0), states).visit_counts.sum() == 8
+    capfd.readouterr()
+    assert arena.main([f"{name}:3@{run_dir}", "random", "--games", "4"]) == 0
+    assert f"{name}(3) #1" in capfd.readouterr().out
 
 
 def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, capfd):
