@@ -87,7 +87,7 @@ def test_the_lines_on_search_run_from_top_to_bottom():
     (drawn,) = [text for text in blocks("docs/how_to/share.md") if "draw_tree" in text]
     exec(drawn, found)
     assert pathlib.Path("tree.svg").read_text().startswith("<svg")
-    assert execute(others)["result"].visit_counts.sum() == 8 * 32
+    assert execute(others)["result"].visit_counts.sum() == 8 * 4096
 
 
 def test_thousands_of_games_are_played_as_the_page_says(capsys):

@@ -83,7 +83,7 @@ def test_speeds_are_printed_and_written(tmp_path, monkeypatch, capsys):
     assert benchmark.main(flags) == 0
     shown, found = capsys.readouterr().out, json.loads(path.read_text())
     assert f"{jax.device_count()} devices" in shown and f"results: {path}" in shown
-    searches = ["search, puct", "search, puct without loops", "search, puct on mctx's loop"]
+    searches = ["search, puct", "search, puct without loops", "search, mctx_muzero"]
     network = "network alone, as plain convolutions"
     rows = {row["what"].split(":")[0]: row for row in found["speed"]}
     assert [*rows] == [network, *searches, "self-play, gumbel", "iteration over its self-play"]
