@@ -45,16 +45,15 @@ def mlp(game: Game) -> Network:
     make = functools.partial(MLP, math.prod(one.shape), game.num_actions)
     static = eqx.partition(make(jax.random.key(0)), eqx.is_inexact_array)[1]
 
-    def apply(variables, planes):
+    def infer(variables, planes):
         return jax.vmap(eqx.combine(variables["params"], static))(planes)
 
     return Network(
         encoding=game.encodings[0],
         init=lambda key: {"params": eqx.filter(make(key), eqx.is_inexact_array)},
-        apply=apply,
-        train=lambda variables, planes, axis_name: (apply(variables, planes), {}),
+        train=lambda variables, planes, axis_name: (infer(variables, planes), {}),
         fold=lambda variables: variables,
-        infer=apply,
+        infer=infer,
         made_for=(*one.shape, game.num_actions),
     )
 

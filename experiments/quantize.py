@@ -27,8 +27,8 @@ from azjax.cli import console, custom
 from azjax.games import Game, State, choose, play, random_action, where
 from azjax.networks import Network
 from azjax.networks.base import Variables
-from azjax.networks.equivariant import Group, expand, symmetry_group
-from azjax.networks.quantized import LARGEST, VALUES, make_quantized
+from azjax.networks.integers import LARGEST, VALUES, make_quantized
+from azjax.networks.symmetric import Group, expand, symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, make_parts, pretrained, read_config
 from azjax.search import Evaluator
@@ -214,8 +214,8 @@ def run(options: Options) -> int:
     legal = jax.vmap(parts.game.legal_actions)(states)
     planes = jax.vmap(lambda state: parts.game.observe(state, parts.network.encoding))(states)
     floats, integers = (
-        parts.network.apply(variables, planes),
-        made.network.apply(made.variables, planes),
+        parts.network.infer(params, planes),
+        made.network.infer(made.network.fold(made.variables), planes),
     )
     same = np.mean(choose(floats[0], legal) == choose(integers[0], legal))
     print(f"the integers lead to the same move in {same:.2%} of {len(planes):,} positions")

@@ -10,8 +10,8 @@ import guard
 from azjax import games
 from azjax.games.base import Game, State, random_action
 from azjax.networks import MLPConfig, Network, make_network
-from azjax.networks.equivariant import symmetry_group
-from azjax.networks.quantized import VALUES
+from azjax.networks.integers import VALUES
+from azjax.networks.symmetric import symmetry_group
 from azjax.runs import player as players
 from azjax.runs import pretrained
 from experiments.quantize import Quantized, add_player, quantize

@@ -4,51 +4,28 @@ Training updates a network's variables. Once per iteration, `Network.fold` conve
 arrays that inference needs.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Range, did_you_mean
+from azjax._settings import did_you_mean
 from azjax.games.base import Game, describe
+from azjax.networks.config import DType
 
 Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
-DType = Literal["float32", "bfloat16", "auto"]
-WIDEST, DEEPEST = 65_536, 100  # Limits of settings; each layer takes time to trace.
 _AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
-
-
-@dataclasses.dataclass(frozen=True)
-class SharedConfig:
-    """The settings that all kinds of networks have."""
-
-    kind: str = ""
-    encoding: str = "relative"
-    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
-    the opponent's. AlphaZero: relative, with history."""
-    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
-    """Width of the hidden layer in each head; with convolutions, only in the value head.
-    AlphaZero: 256."""
-    evaluation_dtype: DType = "float32"
-    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
-    supports it; `auto`: bfloat16 on such hardware."""
-    learning_dtype: DType = "float32"
-    """Arithmetic of the layers in training; parameters and losses are float32."""
-    symmetric: bool = False
-    """Share the weights of dense layers among the game's symmetries: symmetric copies of a position
-    get symmetric outputs. Needs 1/2 to 1/4 of the multiplications."""
 
 
 class Plain(NamedTuple):
     """The weights of a network of plain layers, for programs that evaluate it without JAX.
 
     Attributes:
-      kind: `mlp`; `resnet`, with dense layers or convolutions; or `quantized` (see `quantized.py`).
+      kind: `mlp`; `resnet`, with dense layers or convolutions; or `quantized` (see `integers.py`).
       blocks: number of residual blocks; for an MLP, of shared layers.
       norm: whether LayerNorm without scale and bias (epsilon 1e-5) precedes blocks and heads.
       layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`; those of a quantized
@@ -78,14 +55,12 @@ class Network(NamedTuple):
     Attributes:
       encoding: the encoding of the input, one of `game.encodings`.
       init: `key -> variables`.
-      apply: `(variables, planes [B, H, W, C]) -> outputs`, in evaluation mode.
       train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. BatchNorm
         uses the batch's statistics. `updated` has the new values of all entries of `variables`
         except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
         over which to average them (`jax.lax.pmean`), or None outside of a mesh.
       fold: `variables -> folded`, the arrays that `infer` needs; may be the identity.
-      infer: `(folded, planes) -> outputs`, equal to `apply` up to rounding; the search uses this
-        form.
+      infer: `(folded, planes [B, H, W, C]) -> outputs`, in evaluation mode.
       symmetric: whether symmetric copies of a position get symmetric outputs.
       plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
@@ -96,7 +71,6 @@ class Network(NamedTuple):
 
     encoding: str
     init: Callable[[jax.Array], Variables]
-    apply: Callable[[Variables, jax.Array], Outputs]
     train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]]
     fold: Callable[[Variables], Folded]
     infer: Callable[[Folded, jax.Array], Outputs]
@@ -109,15 +83,14 @@ class Network(NamedTuple):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
 
 
-def unfolded(game: Game, encoding: str, init: Any, apply: Any, train: Any) -> Network:
+def unfolded(game: Game, encoding: str, init: Any, infer: Any, train: Any) -> Network:
     """Makes a network that uses its variables for inference without conversion."""
     return Network(
         encoding,
         init,
-        apply,
         train,
         fold=lambda variables: variables,
-        infer=apply,
+        infer=infer,
         made_for=(*observed_planes(game, encoding).shape, game.num_actions),
     )
 

@@ -30,6 +30,16 @@ def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:
     return max(board_shape) <= _LONGEST_LINE and dtype == jnp.float32 and platform == "cpu"
 
 
+def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
+    """XLA's convolution; for 1x1, a matrix product, which is faster."""
+    if kernel.shape[0] == 1:
+        return x @ kernel[0, 0]
+    return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
+
+
+Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
+
+
 class WinogradConv(nn.Module):
     """`nn.Conv` with zero padding for inputs `[H, W, I, B]`; its kernels are 3x3 or 1x1.
 
@@ -47,14 +57,16 @@ class WinogradConv(nn.Module):
     def __call__(self, x):
         """Returns `[H, W, O, B]`."""
         shape = (*self.kernel_size, x.shape[2], self.features)
-        y = convolve(x, self.param("kernel", self.kernel_init, shape, jnp.float32))
+        kernel = self.param("kernel", self.kernel_init, shape, jnp.float32)
+        taps = self.get_variable("params", "taps")  # Those that `add_taps` has made, or None.
+        y = convolve(x, kernel, taps)
         if not self.use_bias:
             return y
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
         return y + bias[None, None, :, None]
 
 
-def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
+def convolve(x: jax.Array, kernel: jax.Array, taps: jax.Array | None = None) -> jax.Array:
     """Convolves `[H, W, I, B]` with a kernel `[k, k, I, O]`; returns `[H, W, O, B]`.
 
     There are only matrix products. With the batch last, each reads its input in the layout that the
@@ -66,11 +78,28 @@ def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
         kernel = kernel.reshape(1, inputs, -1).transpose(0, 2, 1)
         y = jnp.broadcast_to(kernel, (len(flat), *kernel.shape[1:])) @ flat
     else:
-        cells, taps, back = map(jnp.asarray, _transforms((height, width)))
-        kernel = jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
+        cells, _, back = map(jnp.asarray, _transforms((height, width)))
+        taps = make_taps(kernel, (height, width)) if taps is None else taps
         points = (cells @ flat.reshape(len(flat), -1)).reshape(-1, inputs, batch)
-        y = back @ (kernel @ points).reshape(len(kernel), -1)
+        y = back @ (taps @ points).reshape(len(taps), -1)
     return y.reshape(height, width, -1, batch)
+
+
+def make_taps(kernel: jax.Array, board_shape: tuple[int, ...]) -> jax.Array:
+    """Transforms a kernel `[3, 3, I, O]` to `[p, O, I]`."""
+    taps = jnp.asarray(_transforms(board_shape)[1])
+    return jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
+
+
+def add_taps(layers: dict[str, Any], board_shape: tuple[int, int]) -> dict[str, Any]:
+    """Adds the transformed kernels to the weights of 3x3 convolutions, `LAYER: {kernel, ...}`."""
+
+    def add(weights: dict[str, Any]) -> dict[str, Any]:
+        kernel = weights["kernel"]
+        is_transformed = kernel.ndim == 4 and len(kernel) == 3
+        return weights | {"taps": make_taps(kernel, board_shape)} if is_transformed else weights
+
+    return {name: add(weights) for name, weights in layers.items()}
 
 
 def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

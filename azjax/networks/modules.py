@@ -59,7 +59,7 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
     def init(key):
         return module.init(key, jnp.zeros((1, *one.shape), one.dtype))
 
-    def apply(variables, planes) -> Any:
+    def infer(variables, planes) -> Any:
         return module.apply(variables, planes)
 
     def train(variables, planes, axis_name) -> Any:
@@ -67,7 +67,7 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
-    return unfolded(game, encoding, init, apply, train)
+    return unfolded(game, encoding, init, infer, train)
 
 
 def casting(fold: Callable[[Any], Any], dtype: jnp.dtype) -> Callable[[Any], Any]:
@@ -100,7 +100,7 @@ def check_outputs(game: Game, network: Network) -> None:
         variables = network.init(jax.random.key(0))
         trained, updated = network.train(variables, planes, None)
         others = {name: leaves for name, leaves in variables.items() if name != "params"}
-        return (network.apply(variables, planes), trained), (others, updated)
+        return (network.infer(network.fold(variables), planes), trained), (others, updated)
 
     planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
     try:

@@ -42,7 +42,7 @@ def from_nnx(
     def init(key):
         return _variables(make(nnx.Rngs(key)))
 
-    def apply(variables, planes) -> Any:
+    def infer(variables, planes) -> Any:
         module = nnx.merge(graph, variables["params"], variables["state"])
         module.eval()
         return module(planes)
@@ -54,7 +54,7 @@ def from_nnx(
         outputs, state = module(planes), _variables(module)["state"]
         return outputs, average_over_devices({"state": state}, axis_name)
 
-    network = unfolded(game, encoding, init, apply, train)
+    network = unfolded(game, encoding, init, infer, train)
     check_outputs(game, network)
     return network
 

@@ -14,7 +14,7 @@ from azjax._settings import Count, checked, did_you_mean
 from azjax.games.base import Game, State, check_batch
 from azjax.networks import Network
 from azjax.networks.base import check_network
-from azjax.networks.quantized import make_quantized
+from azjax.networks.integers import make_quantized
 from azjax.players import Agent, network_agent, search_agent
 from azjax.players.overrides import Overrides, make_lookup, with_overrides
 from azjax.runs import checkpoint, directory, pretrained

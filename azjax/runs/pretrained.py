@@ -6,7 +6,7 @@ A file contains these arrays:
 | name                | content                                                               |
 | ------------------- | --------------------------------------------------------------------- |
 | `about`             | `uint8`, JSON with the fields below                                   |
-| `LAYER.PART`        | the integers of each layer, see `networks/quantized.py`               |
+| `LAYER.PART`        | the integers of each layer, see `networks/integers.py`               |
 | `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/overrides.py` |
 | `overrides.actions` | `uint8 [K]`, the move in each                                         |
 

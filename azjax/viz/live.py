@@ -13,7 +13,7 @@ import numpy as np
 from azjax import games
 from azjax.games import solver
 from azjax.games.base import Game
-from azjax.networks.equivariant import Group, symmetry_group
+from azjax.networks.symmetric import Group, symmetry_group
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz.page import pack

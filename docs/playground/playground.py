@@ -19,7 +19,7 @@ import numpy as np
 
 import azjax
 from azjax._files import Path, replacing
-from azjax.networks.equivariant import symmetry_group
+from azjax.networks.symmetric import symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs import Player
 from azjax.runs.pretrained import names, path_of

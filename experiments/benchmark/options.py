@@ -13,7 +13,7 @@ import jax
 from azjax._commands import command
 from azjax._settings import MOST, Positive, Range, Simulations
 from azjax.cli import console
-from azjax.networks.base import DEEPEST, WIDEST
+from azjax.networks.config import DEEPEST, WIDEST
 from azjax.runs import presets
 
 _DEFAULT = presets.get("default")

@@ -72,7 +72,7 @@ def test_the_player_is_the_averaged_network(player, states, state):
     parts = make_parts(CONFIG)
     planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
     with guard.sharing():
-        expected = jax.jit(parts.network.apply)(state.learner.average, planes)
+        expected = parts.network.train(state.learner.average, planes, None)[0]
     found = player.evaluate(states)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
@@ -134,7 +134,7 @@ def test_a_saved_player_is_loaded_with_equal_bits(folder):
     player, states = azjax.load(NAME), init_batch(make_case(NAME).game, 2)
     with guard.sharing():
         planes = observe(player.game, states)
-        expected = made.network.apply(made.variables, planes)
+        expected = made.network.infer(made.network.fold(made.variables), planes)
         jax.tree.map(np.testing.assert_array_equal, player.evaluate(states), expected)
         decision = player.agent.act(player.params, jax.random.key(0), states)
     assert (player.name, player.iteration, player.alone) == (NAME, 7, True)

@@ -10,7 +10,7 @@ import pytest
 
 import guard
 from azjax.games.rows import in_batches
-from azjax.networks.quantized import make_quantized
+from azjax.networks.integers import make_quantized
 from azjax.players import network_agent
 from azjax.players.overrides import make_lookup, oriented_overrides, with_overrides
 from azjax.runs.pretrained import FOLDER

@@ -68,7 +68,7 @@ def linear_network():
         stats = jax.tree.map(lambda leaf: leaf + 1, variables["batch_stats"])
         return apply(variables, planes), {"batch_stats": stats}
 
-    return Network("relative", init, apply, train, fold=lambda variables: variables, infer=apply)
+    return Network("relative", init, train, fold=lambda variables: variables, infer=apply)
 
 
 NETWORK, SAMPLES = linear_network(), random_samples()
@@ -100,7 +100,7 @@ def test_the_loss_against_numpy():
     squared = np.mean((SAMPLES.value - value) ** 2)
     l2 = 0.01 * sum(np.sum(np.float64(leaf) ** 2) for leaf in PARAMS.values())
     expected = {"value_loss": squared, "policy_loss": policy, "policy_kl": kl.mean(), "l2": l2}
-    outputs = NETWORK.apply(VARIABLES, SAMPLES.planes)
+    outputs = NETWORK.infer(NETWORK.fold(VARIABLES), SAMPLES.planes)
     outputs = jnp.where(SAMPLES.legal, outputs[0], 1e30), outputs[1]  # Of illegal actions.
     odds = np.exp(logits) * SAMPLES.legal
     surplus = odds / odds.sum(axis=1, keepdims=True) - SAMPLES.policy
@@ -144,7 +144,8 @@ def found():
         return jax.lax.scan(step, learner.init(VARIABLES), length=STEPS)[1]
 
     def loss(params):
-        outputs = NETWORK.apply(dict(VARIABLES, params=params), SAMPLES.planes)
+        folded = NETWORK.fold(dict(VARIABLES, params=params))
+        outputs = NETWORK.infer(folded, SAMPLES.planes)
         return alphazero_loss(outputs, params, SAMPLES, **WEIGHTS)[0]
 
     def textbook():

@@ -17,8 +17,8 @@ from azjax import games
 from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig, base, from_module, make_network
 from azjax.networks.convolution import convolve, is_faster
-from azjax.networks.equivariant import make_group
 from azjax.networks.nnx import from_nnx
+from azjax.networks.symmetric import make_group
 from azjax.search.evaluators import network_evaluator
 from guard import sharing
 from modules import KINDS, SYMMETRIC, Custom, Model, random_planes, random_variables
@@ -29,7 +29,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def compute(game, config, platform="cpu"):
-    """The variables, and the outputs: evaluated, inferred, inferred in bfloat16; plain layers."""
+    """The variables, and the outputs: inferred, inferred in bfloat16; plain layers."""
     network = make_network(config, game, platform)
     coarse = make_network(dataclasses.replace(config, evaluation_dtype="bfloat16"), game, platform)
 
@@ -37,7 +37,7 @@ def compute(game, config, platform="cpu"):
     def every(variables, planes):
         folded, rounded = network.fold(variables), coarse.fold(variables)
         inferred = network.infer(folded, planes), coarse.infer(rounded, planes)
-        return network.apply(variables, planes), *inferred, network.plain(folded).layers, rounded
+        return *inferred, network.plain(folded).layers, rounded
 
     with sharing():
         variables = random_variables(network)
@@ -45,12 +45,11 @@ def compute(game, config, platform="cpu"):
     return jax.device_get((variables, outputs))
 
 
-def check_outputs(evaluated, inferred, coarse, expected, rounded, tolerance):
+def check_outputs(inferred, coarse, expected, rounded, tolerance):
     logits, values = expected
     assert logits.std(axis=0).min() > 1e-3 and values.std() > 1e-3  # The planes have an effect.
-    for found in (evaluated, inferred):
-        np.testing.assert_allclose(found[0], logits, **CLOSE)
-        np.testing.assert_allclose(found[1], values, **CLOSE)
+    np.testing.assert_allclose(inferred[0], logits, **CLOSE)
+    np.testing.assert_allclose(inferred[1], values, **CLOSE)
     assert {each.dtype for each in (*inferred, *coarse)} == {np.dtype("float32")}
     assert {leaf.dtype for leaf in jax.tree.leaves(rounded)} == {jnp.bfloat16.dtype}
     difference = abs(coarse[0] - logits).max()
@@ -84,10 +83,10 @@ def test_every_form_of_a_network_equals_its_formula(kind, tic_tac_toe):
 def test_symmetric_copies_get_symmetric_outputs(name, kind, blocks):
     """Shared weights save products, and compute the same as a plain network."""
     game, config = games.make(name), SYMMETRIC[kind]
-    variables, (evaluated, inferred, coarse, plain, rounded) = compute(game, config)
+    variables, (inferred, coarse, plain, rounded) = compute(game, config)
     planes = random_planes(game)
     expected = reference.outputs(config, {"params": plain}, planes)
-    check_outputs(evaluated, inferred, coarse, expected, rounded, 0.05)
+    check_outputs(inferred, coarse, expected, rounded, 0.05)
     layer = "Dense_1" if kind == "symmetric" else "block0_a"
     size, width = plain[layer]["kernel"].shape
     assert variables["params"][layer]["kernel"].shape == (size, width // game.num_symmetries)
@@ -187,7 +186,8 @@ def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
     @jax.jit
     def ours(variables, planes):
         trained, updated = network.train(variables, planes, None)
-        return trained, network.apply({"params": variables["params"], **updated}, planes), updated
+        variables = {"params": variables["params"], **updated}
+        return trained, network.infer(network.fold(variables), planes), updated
 
     @nnx.jit
     def theirs(module, planes):

@@ -11,8 +11,8 @@ from jax.sharding import PartitionSpec as P
 import guard
 from azjax import games
 from azjax.games.base import choose
-from azjax.networks.equivariant import symmetry_group
-from azjax.networks.quantized import EXACT, LARGEST, check_sums, make_quantized
+from azjax.networks.integers import EXACT, LARGEST, check_sums, make_quantized
+from azjax.networks.symmetric import symmetry_group
 from azjax.training import AXIS, make_mesh
 from experiments.quantize import quantize
 from integers import evaluate, make_case, observe, positions
@@ -37,7 +37,8 @@ class Outputs:
             dtype: self.compile(dtype) for dtype in ("float32", "bfloat16", "float32 on devices")
         }
         with guard.sharing():
-            self.floats = jax.jit(case.network.apply)(case.variables, self.planes)
+            folded = case.network.fold(case.variables)
+            self.floats = jax.jit(case.network.infer)(folded, self.planes)
 
     def compile(self, kind):
         dtype, _, sharded = kind.partition(" ")
@@ -101,7 +102,8 @@ def test_ties_go_to_the_lowest_action_in_the_canonical_orientation():
     params["policy"]["kernel"][:] = params["policy"]["bias"][:] = 0
     network = make_quantized(each.case.game, {"params": params}, "relative", True)
     with guard.sharing():
-        chosen = jax.jit(network.apply)({"params": params}, each.planes)[0].argmax(axis=1)
+        folded = network.fold({"params": params})
+        chosen = jax.jit(network.infer)(folded, each.planes)[0].argmax(axis=1)
     for board, action in zip(each.planes, chosen.tolist(), strict=True):
         is_canonical = tuple(board.ravel()) <= tuple(board[:, ::-1].ravel())
         assert action == (0 if is_canonical else each.case.game.num_actions - 1)

@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+from azjax.training.effort import count_evaluations
 
 from azjax import comparison, games
 from azjax.cli import compare, expect

@@ -12,7 +12,7 @@ from azjax.cli import verify
 from azjax.exact import seat as seats
 from azjax.exact.exhaustive import explore, finish
 from azjax.exact.repair import OverrideTable, load_table, save_table
-from azjax.networks.quantized import make_quantized
+from azjax.networks.integers import make_quantized
 from azjax.runs import pretrained
 from experiments import add_overrides
 from integers import add_untrained, evaluate, forget, observe, positions

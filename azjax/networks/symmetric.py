@@ -11,7 +11,6 @@ of the copies, one for each character of this group. A product with an `n x n` m
 products with `n/K x n/K` matrices.
 """
 
-import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -22,15 +21,14 @@ import numpy as np
 
 from azjax.games.base import Game, Symmetries
 from azjax.games.symmetries import symmetries_of
-from azjax.networks import mlp, resnet
-from azjax.networks.base import Folded, Network, Variables
-from azjax.networks.modules import casting, wrap
+from azjax.networks.base import Folded, Variables
+from azjax.networks.mlp import MLP
+from azjax.networks.resnet import ResNet, TwoHeads
 
 # Names of layers: the first reads the planes, and the outputs read the heads' hidden layers. All
 # except the first and the outputs map copies to copies.
 FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
 Weights = dict[str, Any]  # A kernel, or when folded often one for each character, and a bias.
-Config = mlp.MLPConfig | resnet.ResNetConfig
 
 
 class Group(NamedTuple):
@@ -96,8 +94,8 @@ def _commuting(table: np.ndarray) -> list[int]:
     return found
 
 
-class Equivariant(nn.Module, kw_only=True):
-    """Overrides for `MLP` and `ResNet`: dense layers that share weights among symmetries.
+class Equivariant(TwoHeads, kw_only=True):
+    """Overrides the dense layers of `MLP` and `ResNet` by those that share weights.
 
     Between layers, units are a list of `K` arrays `[B, W / K]`, one for each block of copies; the
     hidden units of a head are one array. The parameters of a layer are the weights of copy 0.
@@ -109,9 +107,6 @@ class Equivariant(nn.Module, kw_only=True):
 
     group: Group
     is_folded: bool = False
-
-    relu = staticmethod(functools.partial(jax.tree.map, nn.relu))
-    add = staticmethod(functools.partial(jax.tree.map, jnp.add))
 
     def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
         """Computes a layer of `features` units, those of all copies."""
@@ -132,42 +127,13 @@ class Equivariant(nn.Module, kw_only=True):
         weights = jax.tree.map(lambda leaf: leaf.astype(self.dtype), weights)
         return apply_layer(self.group, name, weights, x)
 
-    @staticmethod
-    def LayerNorm(dtype: Any) -> Any:
-        """Returns a function that replaces the LayerNorm of `ResNet`."""
-        return functools.partial(_standardize, dtype=dtype)
 
-
-class EquivariantMLP(Equivariant, mlp.MLP):
+class EquivariantMLP(Equivariant, MLP):
     """An `MLP` with weights shared among symmetries."""
 
 
-class EquivariantResNet(Equivariant, resnet.ResNet):
+class EquivariantResNet(Equivariant, ResNet):
     """A `ResNet` of dense layers without BatchNorm, with weights shared among symmetries."""
-
-
-def make(config: Config, game: Game, dtype: jnp.dtype, learning_dtype: jnp.dtype) -> Network:
-    """Makes an MLP or a residual network with shared weights; see `make_network`."""
-    if isinstance(config, mlp.MLPConfig):
-        kind, widths, plain = EquivariantMLP, config.hidden, functools.partial(mlp.plain, config)
-    else:
-        kind, widths = EquivariantResNet, (config.width,)
-        plain = functools.partial(resnet.plain, config)
-    widths = {*widths, config.head_hidden}
-    if any(width % game.num_symmetries for width in widths):
-        raise ValueError(
-            f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
-            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}"
-        )
-    group = symmetry_group(game)
-    module = functools.partial(kind, config, game.num_actions, group=group)
-    network = wrap(game, module(jnp.float32), config.encoding, module(learning_dtype))
-    return network._replace(
-        fold=casting(functools.partial(fold, group), dtype),
-        infer=module(dtype, is_folded=True).apply,
-        plain=lambda folded: plain(as_dense(group, folded)),
-        symmetric=True,
-    )
 
 
 def fold(group: Group, variables: Variables) -> Folded:
@@ -234,16 +200,6 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
         pairs = [(block, blocks[i ^ bit], i & bit) for i, block in enumerate(blocks)]
         blocks = [other - block if odd else block + other for block, other, odd in pairs]
     return blocks
-
-
-def _standardize(blocks: list[jax.Array], dtype: Any) -> list[jax.Array]:
-    """The LayerNorm of `ResNet`, over the units of all blocks."""
-    parts = [block.astype(jnp.float32) for block in blocks]
-    count = sum(part.shape[1] for part in parts)
-    mean = sum(jnp.sum(part, 1, keepdims=True) for part in parts) / count
-    squares = [jnp.sum(jnp.square(part - mean), 1, keepdims=True) for part in parts]
-    scale = jax.lax.rsqrt(sum(squares) / count + resnet.EPSILON)
-    return [((block.astype(jnp.float32) - mean) * scale).astype(dtype) for block in blocks]
 
 
 def as_dense(group: Group, folded: Folded) -> Folded:

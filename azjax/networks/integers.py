@@ -35,7 +35,7 @@ from azjax.networks.base import (
     choose_dtype,
     observed_planes,
 )
-from azjax.networks.equivariant import FIRST, HEADS, OUTPUTS, Group, expand, symmetry_group
+from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, expand, symmetry_group
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -56,7 +56,7 @@ def make_quantized(
       variables: `{"params": {layer: arrays}}`. Every layer has a `kernel` `int8 [I, O]`, a `bias`
         `int32 [O]` and a `shift`: `uint8 [O]` in hidden layers, `uint8 []` in `policy` and `value`.
         `policy` also has a `scale` `float32 []`, and `value` a `table` `float32 [1023]`. In
-        a symmetric network, these are the weights of copy 0, see `equivariant.py`.
+        a symmetric network, these are the weights of copy 0, see `symmetric.py`.
       encoding: the encoding of the planes.
       symmetric: whether the network shares weights among symmetries.
       dtype: the type of the factors in products; the results do not depend on it.
@@ -72,7 +72,6 @@ def make_quantized(
     return Network(
         encoding=encoding,
         init=lambda key: variables,
-        apply=lambda variables, planes: infer(fold(variables), planes),
         train=_refuse_to_train,
         fold=fold,
         infer=infer,
