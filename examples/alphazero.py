@@ -124,33 +124,30 @@ def loss(params: Any, samples: Sample) -> jax.Array:
 
 
 @jax.jit
-def iteration(state: tuple, key: jax.Array, number: int) -> tuple:
-    """Plays, then learns; the state is parameters, their average, the optimizer's, the buffer."""
-    key_play, key_learn = jax.random.split(jax.random.fold_in(key, number))
-    *learner, buffer = state
-    new = self_play(learner[1], key_play)  # The average plays.
+def iteration(params: Any, opt_state: Any, buffer: Sample, key: jax.Array) -> tuple:
+    """Plays, then learns from random symmetric copies of samples; returns the first three."""
+    key_play, key_learn = jax.random.split(key)
+    new = self_play(params, key_play)
     buffer = jax.tree.map(lambda old, x: jnp.roll(old, 1, axis=0).at[0].set(x), buffer, new)
     samples = jax.tree.map(lambda x: jax.lax.collapse(x, 0, 3), buffer)
 
-    def update(learner, i):
-        params, average, opt_state = learner
-        key_row, key_symmetry = jax.random.split(jax.random.fold_in(key_learn, i))
-        rows = jax.random.randint(key_row, (BATCH,), 0, len(samples.value))
+    def update(learner, key):
+        params, opt_state = learner
+        rows, turns = jax.random.randint(key, (2, BATCH), 0, len(samples.value))
         batch = jax.tree.map(lambda x: x[rows], samples)
-        cells = jnp.asarray(SYMMETRIES)[jax.random.randint(key_symmetry, (BATCH,), 0, 8)]
+        cells = jnp.asarray(SYMMETRIES)[turns % 8]
         turned = (jnp.take_along_axis(x, cells, axis=1) for x in batch[:2])
         grads = jax.grad(loss)(params, Sample(*turned, *batch[2:]))
         updates, opt_state = optimizer.update(grads, opt_state, params)
-        params = optax.apply_updates(params, updates)
-        share = jnp.maximum(0.01, 9 / (10 + number * STEPS + i))  # Early parameters count less.
-        return (params, optax.incremental_update(params, average, share), opt_state), None
+        return (optax.apply_updates(params, updates), opt_state), None
 
-    learner, _ = jax.lax.scan(update, tuple(learner), jnp.arange(STEPS))
-    return *learner, buffer
+    keys = jax.random.split(key_learn, STEPS)
+    (params, opt_state), _ = jax.lax.scan(update, (params, opt_state), keys)
+    return params, opt_state, buffer
 
 
 def main(seed: int) -> None:
-    """Trains until the network has no blunder."""
+    """Trains until the network has no blunder in any position."""
     import azjax as az
 
     solution = az.solve(az.make("tic_tac_toe"))
@@ -160,10 +157,11 @@ def main(seed: int) -> None:
     params = network.init(key, boards)
     samples = jax.eval_shape(self_play, params, key)
     buffer = jax.tree.map(lambda x: jnp.zeros((KEPT, *x.shape), x.dtype), samples)
-    state = params, params, optimizer.init(params), buffer
+    state = params, optimizer.init(params), buffer
     while blunders:
-        state, number = iteration(state, key, number), number + 1
-        logits = jnp.where(boards == 0, network.apply(state[1], boards)[0], -jnp.inf)
+        number += 1
+        state = iteration(*state, jax.random.fold_in(key, number))
+        logits = jnp.where(boards == 0, network.apply(state[0], boards)[0], -jnp.inf)
         blunders = int(jnp.sum(~optimal[jnp.arange(len(boards)), jnp.argmax(logits, axis=1)]))
         print(f"iteration {number}: {blunders} blunders, {time.time() - started:.0f} s", flush=True)
 
