@@ -186,8 +186,8 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     return shlex.join(words)
 
 
-def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
-    """Returns the folder and the player of the run that is named, or of the newest."""
+def find_run(typed: Typed) -> pathlib.Path:
+    """Returns the folder of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of = f" of {typed.game}" if typed.game else ""
@@ -197,6 +197,12 @@ def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
             f"runs/ has no trained player{of}: train one with "
             f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"
         )
+    return run_dir
+
+
+def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
+    """Returns the folder and the player of the run that is named, or of the newest."""
+    run_dir = find_run(typed)
     check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
         return run_dir, load_player(run_dir, typed)
