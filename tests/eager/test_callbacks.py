@@ -191,6 +191,8 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     loop = make_loop(75, saving(0))
     loop.run()
     assert saved.names == [10, 40, 70, 75]
+    monkeypatch.setattr(processes, "any_of", lambda is_early: True)  # It is in another process.
+    assert not saving(0)._is_due(10) and saving(10)._is_due(10)
 
 
 TINY = presets.smoke(presets.get("default"))
@@ -236,11 +238,13 @@ def parts():
 
 def test_a_network_that_wins_becomes_the_best_one(parts, played):
     callback = az.callbacks.Strength(parts, every=2, num_games=4)
-    callback.on_start(FakeLoop(0))
-    loops = [FakeLoop(iteration) for iteration in (1, 2, 4, 6, 8, 10)]
+    start, *loops = [FakeLoop(iteration) for iteration in (0, 1, 2, 4, 6, 8, 10)]
+    callback.on_start(start)
+    start.average["w"].delete()  # As the next iteration does.
     for loop, tally in zip(loops, (WON, WON, DRAWN, WON, AHEAD, WON), strict=True):
         played.tally = tally
         callback.on_iteration(loop)
+        loop.average["w"].delete()
     assert loops[0].metrics == {}
     assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2, 6, 6]
     opponents, keys, budgets = zip(*played.matches, strict=True)

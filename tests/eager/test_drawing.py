@@ -39,8 +39,9 @@ def test_stones_values_and_labels_are_in_their_cells():
     assert rings == {("45", "15"), ("15", "75")} and not parts(picture, "line", "az-line")
     crosses = [e.get("d").split("l")[0] for e in parts(picture, "path", "az-x")]
     assert crosses == ["M7.8 7.8", "M37.8 37.8"]
-    (line,) = parts(drawing.board([1, 1, 1, -1, -1, 0, 0, 0, 0], (3, 3), LINES), "line", "az-line")
-    assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
+    for row in ([1, 1, 1, -1, -1, 0, 0, 0, 0], [-1, -1, -1, 1, 1, 0, 1, 0, 0]):
+        (line,) = parts(drawing.board(row, (3, 3), LINES), "line", "az-line")
+        assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
     look = {"values": np.linspace(0, 1, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
     picture = draw_empty(**look)
     heat = [float(e.get("fill-opacity")) for e in parts(picture, "rect", "az-heat")]
@@ -48,6 +49,11 @@ def test_stones_values_and_labels_are_in_their_cells():
     assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
     (last,) = parts(picture, "rect", "az-last")
     assert (last.get("x"), last.get("y")) == ("32", "32")
+
+
+def test_a_value_that_rounds_to_zero_has_no_sign():
+    values = 0.214, -0.214, 0.001, -0.001
+    assert [*map(drawing.signed, values)] == ["+0.21", "\N{MINUS SIGN}0.21", "0.00", "0.00"]
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Signals and closed streams within a program."""
 
 import io
+import os
 import signal
 import sys
 import threading
@@ -64,6 +65,29 @@ def test_a_second_ctrl_c_does_not_wait_but_one_signal_that_arrives_twice_does(ha
     except KeyboardInterrupt:
         pytest.fail("it did not wait")
     assert request.made
+
+
+def test_the_thread_ends_the_process_on_ctrl_c_unless_it_stops_by_itself(monkeypatch):
+    """GNU's `timeout` sends a signal twice."""
+    interrupt, request = bytes([signal.SIGINT]), bytes([signal.SIGTERM])
+    for patient, same, arriving, count in (
+        (False, 0.0, interrupt, 1),
+        (False, 0.0, request, 0),
+        (True, 0.0, interrupt, 0),
+        (True, 0.0, 2 * request, 0),
+        (True, 0.0, request + interrupt, 1),
+        (True, 60.0, 2 * interrupt, 0),
+    ):
+        ends, (receiver, sender) = [], os.pipe()
+        monkeypatch.setattr(interrupts, "now", interrupts._Now(patient=patient))
+        monkeypatch.setattr(interrupts, "_SAME", same)
+        monkeypatch.setattr(interrupts, "_end", lambda ends=ends: ends.append(1))
+        os.write(sender, arriving)
+        os.close(sender)
+        with pytest.raises(IndexError):  # After the last signal.
+            interrupts._watch(receiver)
+        os.close(receiver)
+        assert len(ends) == count and not interrupts.now.patient
 
 
 def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
