@@ -20,12 +20,13 @@ from azjax._commands import write_note
 from azjax.cli import parsing
 from azjax.games import solver
 from azjax.games.base import Game
+from azjax.players import ProgramError
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
-_USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
+_USER_ERRORS += (processes.OtherProcessError, FloatingPointError, ProgramError)
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
 
 
@@ -50,7 +51,8 @@ def run(program: Callable[[], int], interrupted: str) -> int:
         sets `interrupts.now.outcome`.
 
     Returns:
-      The status of `program`; 2 after a user error; after a signal, what shells report for it, such
+      The status of `program`; 1 if another program that plays stops answering; 2 after another user
+      error; after a signal, what shells report for it, such
       as 130 for Ctrl-C; 141, as for SIGPIPE, if the reader of stdout or stderr is closed.
     """
     interrupts.now.outcome, interrupts.now.signal = interrupted, signal.SIGINT
@@ -64,7 +66,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
             if isinstance(error, OSError) and error.strerror:
                 error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
             write_note(f"error: {error}")
-            return 2
+            return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
         status = 128 + interrupts.now.signal

@@ -93,7 +93,7 @@ class Machine:
 
     def __init__(self, agent: Agent, key: jax.Array):
         """Compiles the player."""
-        self.name, self._params, self._key = agent.name, agent.params, key
+        self.name, self._key, self._agent = agent.name, key, agent
         self._decide = jax.jit(agent.act)
 
     def decide(self, state: State) -> Decision:
@@ -101,7 +101,8 @@ class Machine:
         self._key, key = jax.random.split(self._key)
         batch = jax.tree.map(lambda leaf: leaf[None], state)
         with console.busy(f"{self.name} is choosing a move"):
-            decision = jax.device_get(self._decide(self._params, key, batch))
+            decision = jax.device_get(self._decide(self._agent.params, key, batch))
+        self._agent.check()
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
 

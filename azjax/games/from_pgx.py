@@ -22,7 +22,7 @@ from azjax.drawing import Drawing, canvas, node
 from azjax.games import connect_four, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
-from azjax.games.square import with_pass
+from azjax.games.square import make_display, render_board, with_pass
 
 _PLIES = {  # The length of the longest game.
     "animal_shogi": 256,
@@ -130,8 +130,10 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
     shared = {"tic_tac_toe": mnk.display(3, 3, 3), "connect_four": connect_four.display(6, 7, 4)}
     if name in shared:
         like = shared[name]
-    elif name == "othello" or name.startswith("go_"):
-        like = othello.display(size)  # Go has stones, an action per cell and a pass as well.
+    elif name == "othello":
+        like = othello.display(size)
+    elif name.startswith("go_"):
+        like = _go_display(size)
     else:
         names = _chess_names(size, player) if "chess" in name else None
         return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
@@ -146,6 +148,18 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
         return lambda state, **options: function(stones(state), **options)
 
     return Display(*map(adapt, like))
+
+
+def _go_display(size: int) -> Display:
+    """Returns the display of Go, with its own coordinates: `a1` is the lower left, without `i`."""
+    letters, actions = "abcdefghjklmnopqrst"[:size], np.arange(size**2 + 1)
+    names = [f"{letter}{row}" for row in range(size, 0, -1) for letter in letters]
+    return make_display(
+        (size, size),
+        lambda state: [*names, "pass"],
+        lambda state, is_made: actions,
+        lambda state: render_board(state.board, (size, size), names=names),
+    )
 
 
 def _draw(state: Any, values=None, labels=None, last=None, size: float = 300) -> Drawing:

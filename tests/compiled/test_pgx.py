@@ -13,6 +13,7 @@ import pytest
 import guard
 from azjax import games
 from azjax.games import from_pgx
+from azjax.games.square import State as Stones
 from refusals import assert_refused
 from side_by_side import assert_same_rules
 
@@ -56,6 +57,17 @@ def test_states_of_the_host_have_pictures(name):
     if name == "hex":
         content = base64.b64decode(drawn[0].get("href").partition("base64,")[2]).decode()
         assert content == game.init().to_svg()
+
+
+def test_go_has_its_own_coordinates():
+    """The lower left is a1, and the letter i is skipped."""
+    display, board = from_pgx._go_display(9), np.zeros(81, np.int8)
+    board[80] = 1
+    state = Stones(board, np.int8(0), np.bool_(False))
+    names = display.name_actions(state)
+    assert (names[0], names[8], *names[-2:]) == ("a9", "j9", "j1", "pass")
+    first, *_, last = display.render(state).splitlines()
+    assert (first, last) == ("  a b c d e f g h j", "1 . . . . . . . . X")
 
 
 def test_refusals(monkeypatch):
