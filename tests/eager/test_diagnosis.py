@@ -175,7 +175,8 @@ def test_policies_are_those_of_the_inference_form():
     network = SimpleNamespace(infer=lambda params, planes: (planes @ params, None))
     for kernel, is_wrong in ((jnp.zeros((5, 3)), False), (9 * jnp.eye(5, 3), True)):
         finding = diagnosis._policies(network, kernel, samples)
-        assert finding.sentence.startswith("KL 0.00") != is_wrong
+        assert finding.sentence.startswith("KL 0.00") != is_wrong == is_alarm(finding)
+        assert finding.sentence.endswith("; 0.00 from a uniform policy")
 
 
 def test_the_exit_status_is_1_if_something_is_wrong(monkeypatch, tmp_path, capsys):
