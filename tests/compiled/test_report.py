@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from azjax import callbacks, program, runs
-from azjax.games.base import init_batch
+from azjax.games.base import init_batch, name_actions
 from azjax.runs import presets
 from azjax.runs.config import Config, Plan, make_parts
 from azjax.runs.player import Player
@@ -79,6 +79,18 @@ def test_games_have_the_noise_and_the_temperature_of_training(player, searched, 
     expected = [np.float32(0.7), np.float32(0.7), 0.0]
     assert calls == [([number], True) for number in expected]
     assert [move.value for move in moves] == 3 * [result.q_values[0, result.action[0]]]
+
+
+def test_searches_are_shown_move_by_move(player, searched):
+    """As many as a game has; the first is open, and each starts where the last one ended."""
+    shown = list(pictures.search_strips(player, 3))
+    moves = [strip.findtext("summary") for strip in shown]
+    first = name_actions(player.game, player.game.init())[int(searched[0].action[0])]
+    assert moves[0] == f"Move 1: the search plays {first}" and len(set(moves)) == 3
+    assert [strip.get("open") for strip in shown] == ["open", None, None]
+    roots = [next(strip.iter("title")).text.partition(",")[0] for strip in shown]
+    assert roots == ["node 0: X to move", "node 0: O to move", "node 0: X to move"]
+    assert 5 <= len(pictures.search_strips(player, 20)) <= 9
 
 
 def test_the_report_shows_everything(written, player):

@@ -82,6 +82,6 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
     monkeypatch.setattr(playground, "MOST_BYTES", 1000)
     path = tmp_path / "page.html"
     path.write_text("old")
-    write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
+    write = lambda: playground.write_playground(path, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))
     assert path.read_text() == "old" and not [*tmp_path.glob(".*")]

@@ -1,6 +1,7 @@
 """The parts of a report that compute nothing: curves, and the description of a run."""
 
 import json
+import re
 
 import pytest
 
@@ -60,6 +61,8 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     for title, names in expected.items():
         for label, name in names.items():
             assert drawn[title][label][-1].split()[0] == str(at[name]), label
+    for chart in charts(section).values():  # Nothing is out of sight on a phone.
+        assert int(re.findall(r"min-width: (\d+)px", chart.get("style"))[0]) <= 390 - 2 * 16
     bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
     assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
     assert report._curves([], tic_tac_toe) == []
