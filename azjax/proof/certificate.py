@@ -198,7 +198,8 @@ def verify(
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
-    The overrides of a player are not used.
+    The overrides of a player are not used. `azjax.proof.verify.verify` verifies any other policy,
+    such as an evaluator.
 
     Args:
       player: a trained player, from `azjax.load`.
@@ -211,7 +212,12 @@ def verify(
       started: the `time.monotonic()` from which seconds count; now, by default.
       seed: that of the training; by default the one in the run directory, if there is one.
     """
-    checked("player", player, Player)
+    if not isinstance(player, Player):
+        raise ValueError(
+            f"player is of type {type(player).__name__}, not Player: use a trained player, or "
+            "verify another policy, from states to scores of actions and values, with "
+            "azjax.proof.verify.verify(azjax.solve(game), policy)"
+        )
     if seed is None and player.run_dir is not None:
         seed = runs.read_config(player.run_dir).seed
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)

@@ -13,7 +13,7 @@ import optax
 import pytest
 
 import azjax
-from azjax import runs, training
+from azjax import _files, runs, training
 from azjax.runs import checkpoint, presets
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
@@ -255,7 +255,7 @@ def test_a_disk_that_cannot_be_read_is_no_damage(run, monkeypatch):
         raise OSError(5, "Input/output error", path)
 
     before = files(run)
-    monkeypatch.setattr(checkpoint, "_digest_file", fail)
+    monkeypatch.setattr(_files, "digest_file", fail)
     with pytest.raises(OSError, match="Input/output"):
         restore(run)
     assert files(run) == before
