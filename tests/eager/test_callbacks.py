@@ -1,7 +1,9 @@
 """The training loop and its callbacks: their order, and matches during training."""
 
 import contextlib
+import errno
 import functools
+import signal
 import threading
 import time
 import types
@@ -12,12 +14,14 @@ import pytest
 
 import azjax as az
 import azjax.program
+from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax.players.arena import Match, Tally
 from azjax.runs import CheckpointError, presets
 from azjax.runs.config import make_parts
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
+from azjax.viz import animation
 from refusals import assert_refused
 
 
@@ -100,6 +104,18 @@ def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
     ]
     train = functools.partial(azjax.train, "tic_tac_toe")
     assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
+
+
+def test_a_closed_pipe_ends_training_and_a_closed_terminal_does_not(monkeypatch):
+    monkeypatch.setattr(interrupts, "now", interrupts._Now())
+
+    def fail(record):
+        raise OSError(record, "closed")
+
+    for number, ends in ((errno.EIO, False), (errno.EPIPE, True)):
+        loop = types.SimpleNamespace(record=number, interrupted=False)
+        az.callbacks.Printer(fail).on_iteration(loop)
+        assert loop.interrupted == ends == (interrupts.now.signal == signal.SIGPIPE)
 
 
 # Checkpoints.
@@ -195,6 +211,14 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     assert not saving(0)._is_due(10) and saving(10)._is_due(10)
 
 
+def test_snapshots_after_the_checkpoint_are_removed(tmp_path):
+    for iteration in (1, 2, 3):
+        animation.save_blunders(tmp_path, iteration, np.ones(5, bool))
+    callback = az.callbacks.Snapshots(types.SimpleNamespace(verdict=None), tmp_path)
+    callback.on_start(types.SimpleNamespace(iteration=2))
+    assert animation.load_blunders(tmp_path, 5, 9)[0].tolist() == [1, 2]
+
+
 TINY = presets.smoke(presets.get("default"))
 WON, DRAWN, AHEAD = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10), Tally(11, 0, 9, 20)
 
@@ -271,3 +295,8 @@ def test_its_settings_are_those_of_the_matches(parts, played):
         keys |= {key, other}
         played.matches.clear()
     assert len(keys) == 4
+    short = parts._replace(game=parts.game._replace(max_plies=2))
+    callback = az.callbacks.Strength(short, 1, 6)
+    callback.on_start(FakeLoop(0))
+    callback.on_iteration(FakeLoop(1))
+    assert played.openings.pop() == (3, 1)  # Moves that do not end the game.

@@ -42,10 +42,11 @@ def test_stones_values_and_labels_are_in_their_cells():
     for row in ([1, 1, 1, -1, -1, 0, 0, 0, 0], [-1, -1, -1, 1, 1, 0, 1, 0, 0]):
         (line,) = parts(drawing.board(row, (3, 3), LINES), "line", "az-line")
         assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
-    look = {"values": np.linspace(0, 1, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
+    look = {"values": np.linspace(0, 2, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
     picture = draw_empty(**look)
     heat = [float(e.get("fill-opacity")) for e in parts(picture, "rect", "az-heat")]
     assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
+    assert heat[3:] == [0.7] * 5  # Values above 1 are shown as 1.
     assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
     (last,) = parts(picture, "rect", "az-last")
     assert (last.get("x"), last.get("y")) == ("32", "32")
@@ -139,4 +140,8 @@ def test_a_batch_has_captions_and_labels_by_state():
         azjax.make("tic_tac_toe"), states, ["one", "two", "three"], most=2, **look
     )
     assert texts(picture) == ["a", "b", "one", "two", "and 1 more"]
-    assert texts(draw_states(NIM, np.array([[3, 0], [2, 0]], np.int8))) == ["|||", "||"]
+    picture = draw_states(NIM, np.array([[1, 0], [3, 0], [2, 0]], np.int8))
+    assert texts(picture) == ["|", "|||", "||"]
+    _, *states = ElementTree.fromstring(str(picture)).iter(SVG + "svg")
+    ends = [float(state.get("x")) + float(state.get("width")) for state in states]
+    assert all(end < float(state.get("x")) for end, state in zip(ends, states[1:], strict=False))

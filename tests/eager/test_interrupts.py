@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -101,6 +102,31 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
         interrupts.now.patient = False  # As the thread does.
     signal.raise_signal(signal.SIGTERM)
     assert request.made and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+@pytest.mark.parametrize(("name", "shown"), [("xterm", 2), ("dumb", 0)])
+def test_a_terminal_that_has_a_cursor_gets_it_back(handlers, monkeypatch, name, shown):
+    written, descriptors = [], iter(range(11, 14))
+    system = types.SimpleNamespace(
+        dup=lambda number: next(descriptors),
+        open=lambda path, flags: next(descriptors),
+        dup2=lambda number, place: None,
+        isatty=lambda number: True,
+        write=lambda number, text: written.append((number, text)),
+        _exit=written.append,
+        environ={"TERM": name},
+        **{constant: getattr(os, constant) for constant in ("devnull", "O_WRONLY")},
+    )
+    monkeypatch.setattr(interrupts, "os", system)
+    interrupts._end()
+    cursors = [(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
+    assert written == [*cursors, (12, b"\ninterrupted: not started\n"), 130]
+
+
+def test_an_outcome_is_printed_once(handlers, capfd):
+    interrupts.print_outcome()
+    interrupts.print_outcome()
+    assert capfd.readouterr().err == "interrupted: not started\n"
 
 
 def test_unprintable_characters_are_escaped(handlers, monkeypatch):

@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from azjax import runs
+from azjax._files import replacing
 from azjax.runs import directory, presets
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
@@ -21,6 +22,13 @@ MINE = f"process {os.getpid()} on host {socket.gethostname()}"
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run"
+
+
+def test_two_writers_of_a_file_do_not_share_a_temporary_one(path):
+    with replacing(path) as one, replacing(path) as two:
+        one.write_text("1")
+        two.write_text("2")
+    assert path.read_text() == "1" and [*path.parent.iterdir()] == [path]
 
 
 # Creation.
