@@ -18,6 +18,7 @@ from azjax.runs import presets
 from azjax.runs.config import Config, Plan
 from azjax.runs.directory import CPUDevices, read_resumed
 from azjax.training import memory
+from azjax.viz.live import is_live
 
 _PROG = "azjax train"
 Given = Mapping[str, str | None]  # The options of a command line, from `scan`.
@@ -80,7 +81,16 @@ def _main(arguments: list[str] | None) -> int:
         _set_outcome(custom.name_run(resumed, config, typed))
     parts, started = custom.parts_for(config, typed), interrupts.now.started
     resume = resumed is not None
-    opening = open_run(config, parts, plan, run_dir, preset=preset, resume=resume, started=started)
+    opening = open_run(
+        config,
+        parts,
+        plan,
+        run_dir,
+        preset=preset,
+        resume=resume,
+        started=started,
+        spell=spell,
+    )
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
@@ -158,14 +168,15 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
         print(f"report: {run.report}")
     print(f"run directory: {run.run_dir}")
     print(f"play against it: {command('azjax', 'play')} {named}")
-    print(f"see how it searches: {command('azjax', 'explain')} {named}")
+    page = "see how it searches" if is_live(run.loop.parts.game) else "see its games"
+    print(f"{page}: {command('azjax', 'explain')} {named}")
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
+    more = f" --max-iterations {2 * iterations}" if iterations >= run.plan.max_iterations else ""
     if not run.reached:
         write_note(
-            f"not {run.goal} after {iterations} iterations: continue with --resume "
-            f"{named} --max-iterations {2 * iterations}"
+            f"not {run.goal} after {iterations} iterations: continue with --resume {named}{more}"
         )
     elif not trained:
         write_note(

@@ -69,8 +69,7 @@ class Verification(Callback):
 
     def on_iteration(self, loop: Loop) -> None:
         """Verifies the network if it is due, and adds the verdict to the record."""
-        is_last = loop.iteration >= loop.max_iterations
-        self._update(loop, is_due=is_last or loop.iteration % self.every == 0)
+        self._update(loop, is_due=loop.is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
             loop.update(**_as_metrics(jax.device_get(self.verdict)))
 
@@ -90,6 +89,7 @@ class Verification(Callback):
             solution=self.solution,
             started=loop.started,
             seed=seed,
+            devices=jax.tree.leaves(loop.state.learner.average)[0].sharding.device_set,
         )
 
 
@@ -186,7 +186,7 @@ class LabelledEvaluation(Callback):
 
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the networks of the first and the last iteration, and some in between."""
-        if loop.iteration % self.every == 0 or loop.iteration in (1, loop.max_iterations):
+        if loop.is_last or loop.iteration == 1 or loop.iteration % self.every == 0:
             loop.update(errors=self.find_errors(loop.average))
 
     def find_errors(self, variables: Any) -> dict[str, float]:

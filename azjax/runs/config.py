@@ -5,7 +5,7 @@ import functools
 from typing import Annotated, Any, Literal
 
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, resolve_platform
+from azjax._settings import Count, NonNegative, Positive, Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -75,6 +75,9 @@ class Plan:
     perfect if the game can be enumerated, otherwise never."""
     max_iterations: Positive = 500
     """Maximum number of iterations, including earlier sessions."""
+    max_minutes: NonNegative = 0.0
+    """Maximum number of minutes of a session, from its start until its certificate and report are
+    written; 0: no limit. There is at least one iteration."""
     examine_every: Count = 0
     """In games that can be solved: maximum number of iterations between two verifications of the
     network; 0: verification makes at most a tenth as many network evaluations as self-play."""

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import functools
+import pathlib
 import signal
 import threading
 import time
@@ -18,7 +19,7 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax.players.arena import Match, Tally
 from azjax.runs import CheckpointError, presets
-from azjax.runs.config import make_parts
+from azjax.runs.config import Plan, make_parts
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from azjax.viz import animation
@@ -74,6 +75,50 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
         *([("a", "end", 2), ("b", "end", 2)] if change == "stop" else []),
         *[("b", "close"), ("a", "close")],
     ]
+
+
+class Empty(Log):
+    """A callback that is falsy."""
+
+    def __len__(self):
+        return 0
+
+
+def list_callbacks(*custom, **plan):
+    """Lists the callbacks of a run that began at 0 seconds."""
+    others = {name: Callback() for name in ("verification", "evaluation", "certification")}
+    others["verification"].every = 1
+    run = types.SimpleNamespace(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
+    return azjax.program.Run._list_callbacks(run, custom, display=False)
+
+
+def test_every_callback_is_called():
+    """Also one that is falsy, or whose method was set on the instance."""
+    notes, plain, empty = [], Callback(), Empty([], "empty")
+    plain.on_iteration = lambda loop: notes.append(loop.iteration)
+    listed = list_callbacks(plain, empty)
+    make_loop(2, *(each for each in listed if each in (plain, empty))).run()
+    assert notes == [1, 2] and empty.notes[-1] == ("empty", "close")
+
+
+class Slow(Callback):
+    """Makes iterations take these seconds of a clock."""
+
+    def __init__(self, *seconds):
+        self.now, self.seconds = 30.0, seconds
+
+    def on_iteration(self, loop):
+        self.now += self.seconds[loop.iteration - 1]
+
+
+@pytest.mark.parametrize(("limit", "iterations"), [(1, 1), (68.5, 2), (70.5, 3), (84, 4), (86, 5)])
+def test_training_leaves_time_for_what_follows(limit, iterations, monkeypatch):
+    """As much as it took to start, 30 seconds, and the longest iteration."""
+    slow = Slow(4, 1, 2, 9, 1)
+    monkeypatch.setattr(azjax.callbacks, "time", types.SimpleNamespace(monotonic=lambda: slow.now))
+    loop = make_loop(5, slow, list_callbacks(max_minutes=limit / 60)[0])
+    loop.run()
+    assert loop.iteration == iterations
 
 
 def test_training_stops_in_all_processes(monkeypatch):
