@@ -4,8 +4,18 @@ import dataclasses
 import functools
 from typing import Annotated, Any, Literal
 
+from jax.core import Tracer
+
 from azjax import games
-from azjax._settings import Count, NonNegative, Positive, Range, check, resolve_platform
+from azjax._settings import (
+    Count,
+    NonNegative,
+    Positive,
+    Range,
+    check,
+    flatten,
+    resolve_platform,
+)
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -124,6 +134,9 @@ def make_parts(
 ) -> Parts:
     """Builds the parts of a configuration; the same arguments return the same parts.
 
+    Settings that determine no shape, such as learning rates, may be traced: a transformed function
+    can then train with many values of them.
+
     All choices that depend on the hardware are made here: how many games are played together, how
     search trees grow, and the data types and form of the layers. Tracing the parts makes no further
     choice, so a program can be lowered for a platform that this machine does not have.
@@ -140,7 +153,9 @@ def make_parts(
         if is_custom(config.game):
             raise ValueError(f"the game is custom, {config.game}: pass it as game=...")
         game = games.make(config.game)
-    return _make_parts(config, game, network, resolve_platform(platform))
+    is_traced = any(isinstance(value, Tracer) for _, value in flatten(config))
+    make = _make_parts.__wrapped__ if is_traced else _make_parts  # A cache would keep the tracers.
+    return make(config, game, network, resolve_platform(platform))
 
 
 @functools.lru_cache(maxsize=16)

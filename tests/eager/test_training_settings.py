@@ -124,6 +124,19 @@ def test_choices_depend_on_the_platform(monkeypatch):
             assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"
 
 
+def test_a_population_trains_in_one_program():
+    """The settings that determine no shape may be traced; parts of other settings stay the same."""
+
+    def run(rate, c_puct):
+        config = dataclasses.replace(CONFIG, search=PUCT(num_simulations=2, c_puct=c_puct))
+        parts = make_parts(with_setting(config, "learner.learning_rate", rate))
+        return training.iteration(parts, training.init(parts, jax.random.key(0)))[1]
+
+    metrics = jax.eval_shape(jax.vmap(run), jnp.ones(3), jnp.ones(3))
+    assert metrics.losses["loss"].shape == (3,)
+    assert make_parts(CONFIG) is make_parts(CONFIG)
+
+
 GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")
 TINY = MLPConfig(hidden=(4,), head_hidden=4)
 NETWORK = make_network(TINY, GAME)
