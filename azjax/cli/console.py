@@ -3,14 +3,17 @@
 import contextlib
 import functools
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import Progress
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -167,21 +170,31 @@ def print_table(
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    If the table is wider than the terminal, names are folded, but not headings or numbers.
+    If the table is wider than the terminal, names stand above their numbers.
     """
+    rows, stdout = list(rows), _open_stdout()
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
-        is_name, least = column < names, len(heading)
-        justify = "left" if is_name else "right"
-        table.add_column(
-            heading, justify=justify, overflow="fold", no_wrap=not is_name, min_width=least
-        )
+        table.add_column(heading, justify="left" if column < names else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    print_rich(table)
+    unlimited = stdout.options.update(max_width=sys.maxsize)
+    if Measurement.get(stdout, unlimited, table).maximum <= stdout.width or not names:
+        stdout.print(table)
+        return
+    table.columns[:names] = []
+    lines = stdout.render_lines(table, pad=False)
+    for number, line in enumerate(lines, len(rows) - len(lines)):
+        if number >= 0:
+            stdout.print(Text(" – ".join(rows[number][:names])))
+        stdout.print(Segments([*line, Segment.line()]), end="")
 
 
 def print_rich(content: Any) -> None:
     """Prints a rich object as wide as the terminal, or with 100 columns into a pipe."""
+    _open_stdout().print(content)
+
+
+def _open_stdout() -> Console:
     stdout = Console()
-    (stdout if stdout.is_terminal else Console(width=100)).print(content)
+    return stdout if stdout.is_terminal else Console(width=100)

@@ -1,6 +1,7 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
 import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -18,6 +19,7 @@ from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
+from azjax.search import Algorithm
 from azjax.training.effort import count_evaluations
 from azjax.training.loop import Callback, Loop
 
@@ -189,10 +191,14 @@ class LabelledEvaluation(Callback):
         if loop.is_last or loop.iteration == 1 or loop.iteration % self.every == 0:
             loop.update(errors=self.find_errors(loop.average))
 
-    def find_errors(self, variables: Any) -> dict[str, float]:
-        """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
+    def find_errors(self, variables: Any, search: Algorithm | None = None) -> dict[str, float]:
+        """Returns the shares of errors, by their names in the records; see `metrics.Record`.
+
+        They are those of the network alone, or with a search.
+        """
         player = Player(self._parts, self._parts.network.fold(variables))
-        answers = in_batches(player.evaluate, (self._positions.states,), BATCH)
+        evaluate = functools.partial(certificates.policy, player, search)
+        answers = in_batches(evaluate, (self._positions.states,), BATCH)
         shares = rates(self._positions, count_errors(self._positions, *answers))
         errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
         if MEAN in shares.errors:

@@ -193,13 +193,19 @@ def check_links(folder: Path) -> None:
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]:
-    """Holds a lock in a folder during a `with` block.
+    """Holds a lock in a run directory during a `with` block; see `lock`."""
+    check_links(folder)
+    with lock(pathlib.Path(folder) / name, does):
+        yield
+
+
+@contextlib.contextmanager
+def lock(path: pathlib.Path, does: str) -> Iterator[None]:
+    """Holds the lock of a file during a `with` block.
 
     The CheckpointError in other programs contains the holder and `does`, its activity.
     """
     fcntl = check_locks()
-    check_links(folder)
-    path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -211,7 +217,7 @@ def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]
             ) from error
         except OSError as error:
             raise CheckpointError(
-                f"{path} cannot be locked ({error.strerror}): put the run on another disk"
+                f"{path} cannot be locked ({error.strerror}): use another disk"
             ) from error
         file.truncate(0)
         file.write(f"process {os.getpid()} on host {socket.gethostname()}")
@@ -226,6 +232,6 @@ def check_locks() -> Any:
     except ModuleNotFoundError as error:
         raise CheckpointError(
             "this system has no file locks (the module fcntl), which keep two programs from "
-            "writing one run: use Linux or macOS; on Windows, use WSL"
+            "writing the same files: use Linux or macOS; on Windows, use WSL"
         ) from error
     return fcntl

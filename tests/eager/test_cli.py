@@ -7,6 +7,7 @@ import time
 import types
 
 import pytest
+from rich.console import Console
 
 from azjax import cli
 from azjax._commands import command
@@ -56,6 +57,17 @@ def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
         out, err = capsys.readouterr()
         expected = ("compiling…, 0 s\n", "positions: 500 of 1,000, 0 s\n", "seeds: 1 of 2, 0 s\n")
         assert out == "" and [text in err for text in expected] == [is_long] * 3
+
+
+def test_names_in_a_narrow_terminal_stand_above_their_numbers(monkeypatch, capsys):
+    titles, row = ("player", "against", "won"), ["alphazero(32)", "minimax", "1,234"]
+    lines = {}
+    for width in (30, 20):
+        monkeypatch.setattr(console, "_open_stdout", lambda width=width: Console(width=width))
+        console.print_table(titles, [row], names=2, title="games")
+        lines[width] = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[30][1:] == ["player        against   won", "alphazero(32) minimax 1,234"]
+    assert lines[20] == ["games", "  won", "alphazero(32) –", "minimax", "1,234"]
 
 
 def test_commands_in_messages_are_of_this_environment_and_quoted(tmp_path, monkeypatch):

@@ -52,6 +52,7 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
         small = presets.smoke if "--smoke" in arguments else lambda config: config
         assert found.preset == preset
         assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
+    assert parse("--smoke --network.kind=mlp").config.network.hidden == (32,)
     assert parse("--learner.steps 2 --learner.steps=3").config.learner.steps == 3
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("never", 4, checkpoint_every=3, report=False)

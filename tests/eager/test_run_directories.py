@@ -117,6 +117,8 @@ def test_names_the_holder(tmp_path):
             (lambda: hold(tmp_path, name="other", does="explores"), f"{MINE} explores in"),
             error=CheckpointError,
         )
+        with directory.lock(tmp_path / "c.json.lock", "writes c.json"):  # Of a single file.
+            pass
         name.write_text("")
         with pytest.raises(CheckpointError, match=f"^another process trains in {tmp_path}: wait"):
             hold(tmp_path)
