@@ -22,6 +22,8 @@ from jax.core import Tracer
 
 MOST = 1_000_000_000  # Default upper bound; it fits in 32 bits, and its square is a finite float32.
 PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
+# Decorates functions of mctx, optax and pgx, which fail under JAX's strict promotion of types.
+mixes_types = jax.numpy_dtype_promotion("standard")
 
 
 def resolve_platform(platform: str | None) -> str:

@@ -35,7 +35,8 @@ from azjax.callbacks import (
     Strength,
     TimeLimit,
 )
-from azjax.games.base import Game
+from azjax.games.base import Game, explain_size
+from azjax.games.check import check_custom
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint, directory, presets
@@ -88,9 +89,8 @@ def train(
     exited; the iteration is finished and saved first.
     """
     check_callbacks(callbacks)
-    if isinstance(what, Game):
-        with contextlib.suppress(ValueError):  # `make` may have no game of this name.
-            what = what.name if games.make(what.name) is what else what
+    if isinstance(what, Game) and games.is_built_in(what):
+        what = what.name
     if (preset or smoke) and (resume or isinstance(what, Config | Parts)):
         name = "preset" if preset else "smoke"
         raise ValueError(f"{name} chooses settings, but this run has them all: leave {name} out")
@@ -174,6 +174,7 @@ def open_run(
     """
     started = time.monotonic() if started is None else started
     directory.check_locks()
+    check_custom(parts.game)
     _check_processes(config, plan, run_dir, resume)
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
@@ -250,8 +251,7 @@ def _choose_goal(plan: Plan, game: Game, spell: Callable[[str], str]) -> certifi
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f"{spell('until')} is {plan.until!r}, but {game.name} has too many positions to "
-            "enumerate: use 'never'"
+            f"{spell('until')} is {plan.until!r}, but {explain_size(game)}: use 'never'"
         )
     return plan.until
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from azjax.games import rows as packing
-from azjax.games.base import Game, State, init_batch
+from azjax.games.base import Game, State, check_rewards, init_batch, is_reward
 
 Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
@@ -145,6 +145,7 @@ def make_moves(
     transformed = symmetries[:, actions].T.ravel().astype(np.int32)
     made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
+    check_rewards(game, is_reward(rewards, over))
     rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
     signs = np.where(moves.is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.

@@ -55,6 +55,14 @@ def make(name: str) -> Game:
     return _make(checked("name", name, str))
 
 
+def is_built_in(game: Game) -> bool:
+    """Returns whether `make` returns this game for its name; custom games may have any name."""
+    try:
+        return make(game.name) is game
+    except ValueError:
+        return False
+
+
 @functools.cache
 def _make(name: str) -> Game:
     base, colon, size = name.partition(":")

@@ -15,7 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import Positive, checked
-from azjax.games.base import Game, State, check_batch, init_batch, play, random_action, where
+from azjax.games.base import (
+    Game,
+    State,
+    check_batch,
+    check_rewards,
+    init_batch,
+    is_reward,
+    play,
+    random_action,
+    where,
+)
 from azjax.games.rows import distinct, pack
 from azjax.players import Agent, ProgramError, as_agent
 from azjax.players.statistics import Ratings, fit
@@ -232,7 +242,8 @@ def _play_batches(
         params = first.params, second.params
         outcomes, actions, over = jax.device_get(match(params, key_batch, jnp.int32(seat), starts))
         finished = np.flatnonzero(over[: num_games - batch * size])
-        yield Results(outcomes[finished], rows[finished], actions[finished])
+        check_rewards(game, ~np.isnan(outcomes))
+        yield Results(outcomes[finished].astype(np.int8), rows[finished], actions[finished])
         first.check()
         second.check()
         if not np.all(over):
@@ -292,10 +303,11 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
             action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
             step = jax.vmap(functools.partial(play, game))(now.states, action)
             reward = jnp.where(live, jnp.where(mine, step.reward, -step.reward), 0.0)
+            is_right = is_reward(reward, step.discount == 0)
             return _Play(
                 ply=now.ply + 1,
                 states=where(live, step.state, now.states),
-                outcomes=now.outcomes + reward,
+                outcomes=now.outcomes + jnp.where(is_right, reward, jnp.nan),
                 actions=now.actions.at[now.ply].set(jnp.where(live, action, -1)),
             )
 
@@ -308,6 +320,6 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
         )
         now = jax.lax.while_loop(is_unfinished, move, now)
         over = jax.vmap(game.is_over)(now.states)
-        return now.outcomes.astype(jnp.int8), now.actions.T, over
+        return now.outcomes, now.actions.T, over
 
     return jax.jit(match)

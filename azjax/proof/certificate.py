@@ -21,7 +21,7 @@ import azjax
 from azjax import runs
 from azjax._settings import Count, checked
 from azjax.games import solver
-from azjax.games.base import State
+from azjax.games.base import State, explain_size
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, verify_outputs
@@ -225,8 +225,7 @@ def verify(
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
         raise ValueError(
-            f"{player.game.name} has too many positions to enumerate: play a seat against every "
-            "reply instead, with prove_seat"
+            f"{explain_size(player.game)}: play a seat against every reply instead, with prove_seat"
         )
     numbers = [None] if simulations is None else [number for number in simulations if number]
     searches = [

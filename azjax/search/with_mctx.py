@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._settings import Simulations, check
+from azjax._settings import Simulations, check, mixes_types
 from azjax.games.base import Game, State, batch_keys, check_batch
 from azjax.search.algorithm import (
     NEVER,
@@ -156,7 +156,7 @@ class MctxPolicy:
             if "temperature" in parameters:
                 varying["temperature"] = temperature
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
-            output = self.policy(
+            output = mixes_types(self.policy)(
                 params=None,
                 rng_key=key,
                 root=root,
@@ -200,7 +200,7 @@ def grow(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
 
         return jax.lax.fori_loop(first, last, step, carry)
 
-    search: Any = mctx.search
+    search: Any = mixes_types(mctx.search)
     tree = search(
         None,
         roots.keys_expand[0],  # Unused: selection draws no random numbers.

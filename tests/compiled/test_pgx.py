@@ -29,6 +29,13 @@ def test_tic_tac_toe_has_the_same_rules():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
 
 
+@pytest.mark.parametrize("name", ["pgx:go_3x3", "pgx:hex"])
+def test_games_can_be_traced_under_strict_promotion_of_types(name):
+    with jax.numpy_dtype_promotion("strict"):
+        game = games.make(name)
+        jax.eval_shape(lambda s: (game.observe(s, "relative"), game.step(s, 0)), game.init())
+
+
 def test_chess_has_the_same_names_of_moves_for_both_players():
     """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")
@@ -73,7 +80,10 @@ def test_go_has_its_own_coordinates():
 def test_refusals(monkeypatch):
     """Also, pgx is imported only when one of its games is named."""
     assert_refused(
-        (lambda: games.make("pgx:backgammon"), "pgx:backgammon is not a two-player game of perf"),
+        (
+            lambda: games.make("pgx:backgammon"),
+            "not one of the games of pgx for two players without",
+        ),
         (lambda: games.make("pgx:go_5x6"), "pgx:go_5x6"),
     )
     monkeypatch.setitem(sys.modules, "pgx", None)

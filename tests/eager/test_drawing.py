@@ -133,6 +133,15 @@ def test_breakthrough_shows_values_and_labels_where_a_move_leads():
         state, _ = game.step(state, legal[0])
 
 
+def test_connect_four_marks_the_stone_that_fell_last():
+    game = azjax.make("connect_four:4x5")
+    state = game.init()
+    for row in (3, 2):
+        state, _ = game.step(state, 1)
+        (last,) = parts(draw_state(game, state, last=1), "rect", "az-last")
+        assert [float(last.get(axis)) for axis in "xy"] == [30 + 2, row * 30 + 2]
+
+
 def test_a_batch_has_captions_and_labels_by_state():
     states = init_batch(azjax.make("tic_tac_toe"), 3)
     look = {"labels": np.array([["a"] + [""] * 8, ["", "b"] + [""] * 7, ["c"] * 9]), "size": 40}
