@@ -124,7 +124,8 @@ def play_match(
     played: tuple[list[Results], ...] = ([], [])
 
     def count_games() -> Match:
-        return Match(first.name, second.name, *map(_count, played), deterministic)
+        tallies = _count(played[0]), _count(played[1])
+        return Match(first.name, second.name, *tallies, deterministic)
 
     try:
         for seat, batches in enumerate(played):

@@ -28,7 +28,9 @@ def kind_of(game: Game) -> str:
     name = game.name.removeprefix("pgx:").partition(":")[0]
     kind = next((kind for kind in kinds if name.startswith(kind)), None)
     if rows != columns or kind is None or game.name == "pgx:hex":  # Its moves have no names.
-        raise ValueError(f"{game.name} has no protocol: use Go, Hex or Othello")
+        raise ValueError(
+            f"the Go Text Protocol has no {game.name}: use one such as pgx:go_9x9, hex or othello"
+        )
     return kind.strip("_")
 
 

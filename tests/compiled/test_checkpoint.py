@@ -284,6 +284,7 @@ def test_loads_only_the_requested_checkpoint(run, tmp_path):
     for step in (1, 2):
         shutil.rmtree(one / "checkpoints" / str(step))
     assert_refused(
+        (lambda: azjax.load("conect_four"), "is not a run", "did you mean connect_four?"),
         (lambda: azjax.load(run, 7), "run has no checkpoint 7: use one of 1, 2, 3"),
         (lambda: azjax.load(run, 3), "checkpoint 3 in ... was changed): use one of 1, 2"),
         (lambda: azjax.load(new, 0), "new has no checkpoint yet: resume the run to write one"),

@@ -77,7 +77,7 @@ def test_the_seed_determines_the_game(monkeypatch, capsys):
 def test_other_games_are_refused(capfd):
     rows = [
         ("", "no player is named: write, for example, azjax gtp hex:6"),
-        ("random --game connect_four:4x4", "connect_four:4x4 has no protocol: use Go, Hex or"),
+        ("random --game connect_four:4x4", "Protocol has no connect_four:4x4: use one such as"),
     ]
     check_program(gtp.main, rows, capfd)
 
@@ -135,6 +135,6 @@ def test_programs_that_cannot_play_are_refused():
         ),
         (lambda: gtp_agent(games.make("othello:4"), silent), "use Go or Hex"),
         (lambda: gtp_agent(games.make("hex_swap:3"), silent), "hex_swap:3 cannot be given a"),
-        (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "has no protocol"),
-        (lambda: kind_of(games.make("hex:3")._replace(name="pgx:hex")), "has no protocol"),
+        (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "Protocol has no tic_tac_toe"),
+        (lambda: kind_of(games.make("hex:3")._replace(name="pgx:hex")), "has no pgx:hex"),
     )

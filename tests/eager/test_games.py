@@ -67,6 +67,7 @@ def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
 
 def test_refusals(tic_tac_toe):
     names = [
+        (3, "the game is 3: use a name, such as"),
         ("go", "unknown game 'go': use one of tic_tac_toe"),
         ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
         ("mnk:axbxc", "mnk:axbxc has no valid size"),

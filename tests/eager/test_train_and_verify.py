@@ -35,7 +35,7 @@ TRAIN = [
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
     ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
-    ("othello", "othello is a folder here, which hides the player", "--run-dir othello"),
+    ("othello", "othello is a folder here, which hides the player", "a run with --run-dir"),
     ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
@@ -46,6 +46,10 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
+    ("random othello", "othello is a folder here, which hides the player"),
+    ("random runs", "runs is a folder: write network@runs if it"),
+    ("random network@othello --game othello", "othello is a folder here, which hides the player"),
+    ("random --game go_5x5", "unknown game 'go_5x5': use one of", "such as pgx:go_9x9"),
 ]
 COMPARE = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
@@ -54,6 +58,10 @@ COMPARE = [
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
     ("hex:4 --run-dir x", "hex:4 and --run-dir x name two players: leave one out"),
+    ("puct:50", "puct:50 needs a seat: write --x puct:50 or --o puct:50"),
+    ("network@runs/x", "needs a seat: write --x network@runs/x or --o"),
+    ("human", "human needs a seat: write --x human or --o human"),
+    ("--x you", "unknown player 'you': use one of random, ", "or human in azjax play"),
 ]
 
 
@@ -61,7 +69,8 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(program, "_compile", None)
     (tmp_path / "dangling").symlink_to("nothing")
-    (tmp_path / "othello").mkdir()
+    for name in ("othello", "runs"):
+        (tmp_path / name).mkdir()
     before = files(tmp_path)
     rows = {train: TRAIN, verify: VERIFY, arena: ARENA, compare: COMPARE, play: PLAY}
     for each, refused in rows.items():
