@@ -117,7 +117,7 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
     monkeypatch.setattr(program, "write_report", fail)
     monkeypatch.setattr(program, "write_note", (said := []).append)
     loop = SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
-    run = program.Run(Config(), Plan(), "never", tmp_path, loop, None, 1, None, None)
+    run = program.Run(Config(), Plan(), 0.0, "never", tmp_path, loop, None, 1, None, None)
     run.train()
     assert run.report is None and said == ["writing the report"]
     assert run.report_error == "the report was not written: [Errno 28] No space left on device"

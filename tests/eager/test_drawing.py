@@ -10,7 +10,7 @@ from azjax import drawing
 from azjax._files import check_folder
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES
-from azjax.viz.pictures import draw_state, draw_states
+from azjax.viz.pictures import Move, draw_state, draw_states, games_strips
 from nim import NIM
 from refusals import assert_refused
 
@@ -154,3 +154,28 @@ def test_a_batch_has_captions_and_labels_by_state():
     _, *states = ElementTree.fromstring(str(picture)).iter(SVG + "svg")
     ends = [float(state.get("x")) + float(state.get("width")) for state in states]
     assert all(end < float(state.get("x")) for end, state in zip(ends, states[1:], strict=False))
+
+
+def test_games_have_their_moves_and_their_winners():
+    """Rewards are those of the players who move; a caption is about the move made there."""
+    game = azjax.make("tic_tac_toe")
+    share = np.linspace(0, 0.8, 9, dtype=np.float32)
+
+    def play(*rewards, first=0):
+        players = [(first + ply) % 2 for ply in range(len(rewards))]
+        return [
+            Move(game.init(), player, 6 + ply, share, 0.1 * ply, reward)
+            for ply, (player, reward) in enumerate(zip(players, rewards, strict=True))
+        ]
+
+    strips = games_strips(game, [play(0, 0, 1), play(0, 1), play(0, -1), play(0, 0)])
+    words = ["the first player wins after 3", "the second player wins after 2"]
+    words += ["the first player wins after 2", "drawn after 2"]
+    assert [strip.findtext("summary") for strip in strips] == [
+        f"Game {i}: {text} moves" for i, text in enumerate(words, start=1)
+    ]
+    assert [strip.get("open") for strip in strips] == ["open", None, None, None]
+    captions = [e.text for e in strips[0].iter("figcaption")]
+    assert captions == ["1: a3 (60%), 0.00", "2: b3 (70%), +0.10", "3: c3 (80%), +0.20"]
+    marked = [len(list(e.iter("rect"))) for e in strips[0].iter("svg")]
+    assert marked[1] == marked[2] == marked[0] + 1  # The cell of the move before.

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from azjax import runs
+from azjax import games, runs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -36,7 +36,7 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     ]
     for record in records:
         record |= {"elo_uct_low": 0, "elo_uct_high": 900, "elo_best_low": 1, "elo_best_high": 901}
-    records.append({"iteration": 3, "loss": 300})  # Not verified.
+    records = [{"iteration": 0, "loss": 0}, *records, {"iteration": 3, "loss": 300}]
     (section,) = report._curves(records, tic_tac_toe)
     assert "A blunder is" in section.intro and "labelled" not in section.intro
     drawn = {title: lines(chart) for title, chart in charts(section).items()}
@@ -61,11 +61,21 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     for title, names in expected.items():
         for label, name in names.items():
             assert drawn[title][label][-1].split()[0] == str(at[name]), label
+    tips = [e.text for e in charts(section)["Self-play speed"].iter("title")]
+    assert tips == ["games/s, iteration 2: 209 games/s", "games/s, iteration 1: 109 games/s"]
     for chart in charts(section).values():  # Nothing is out of sight on a phone.
         assert int(re.findall(r"min-width: (\d+)px", chart.get("style"))[0]) <= 390 - 2 * 16
     bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
     assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
     assert report._curves([], tic_tac_toe) == []
+
+
+def test_errors_in_labelled_positions_are_percentages():
+    record = {"iteration": 1, "error": 0.25, "sign_error": 0.5}
+    (section,) = report._curves([record], games.make("connect_four"))
+    drawn = lines(charts(section)["Errors of the network alone"])
+    assert drawn["wrong moves, mean"] == ["25 % of labelled positions"]
+    assert drawn["wrong value signs"] == ["50 % of labelled positions"]
 
 
 def certificate(**changed):

@@ -134,7 +134,11 @@ export function clickCell(root, cell) {
 
 /** Waits until a condition holds: for the moves of a network, and for its searches. */
 export async function until(condition) {
-  while (!condition()) await new Promise((done) => setTimeout(done, 2));
+  const deadline = Date.now() + 20_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`not within 20 seconds: ${condition}`);
+    await new Promise((done) => setTimeout(done, 2));
+  }
 }
 
 /** The text of all elements with an attribute or a class. */

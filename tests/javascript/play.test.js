@@ -4,9 +4,12 @@ import test from "node:test";
 import { clickCell, press, textsOf, until } from "./document.js";
 import { playground } from "../../docs/playground/playground.js";
 import { Replies } from "../../docs/playground/unbeaten.js";
+import { openShipped } from "../../docs/playground/shipped.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { Place } from "../../azjax/viz/js/main.js";
+import { opinionOf } from "../../azjax/viz/js/network.js";
 import { Match } from "../../azjax/viz/js/play.js";
+import { Search } from "../../azjax/viz/js/search.js";
 
 const page = readFileSync(new URL("../../docs/playground/index.html", import.meta.url), "utf8");
 const [{ players }] = JSON.parse(page.split('id="azjax-data">')[1].split("</script>")[0]);
@@ -15,10 +18,10 @@ const game = gameNamed("tic_tac_toe");
 /** Plays the first legal move. */
 const choose = (position) => ({ action: game.legal(position)[0], isOverride: false });
 
-function startMatch(address = "") {
+function startMatch(address = "", parts = {}) {
   const [root, place] = [document.createElement("div"), new Place()];
   place.read(address);
-  return { root, place, match: new Match(root, { game, network: null, place, settings: {}, choose, simulations: 0, you: 0 }) };
+  return { root, place, match: new Match(root, { game, network: null, place, settings: {}, choose, simulations: 0, you: 0, ...parts }) };
 }
 
 /** Plays these cells, and waits for the answers. */
@@ -36,9 +39,11 @@ test("each finished game is counted once, for the one who won it", async () => {
   const { root } = startMatch();
   await playCells(root, [4, 2, 6]);
   assert.deepEqual([root.dataset.result, tally(root)], ["win", [1, 0, 0]]);
-  press(root, "undo");
-  assert.equal(root.dataset.board, "OOX.X....");
-  await playCells(root, [6]);
+  for (const board of ["OOX.X....", "O...X...."]) {
+    press(root, "undo");
+    assert.equal(root.dataset.board, board);
+  }
+  await playCells(root, [2, 6]);
   assert.deepEqual(tally(root), [1, 0, 0]);
   press(root, "new");
   await playCells(root, [8, 7, 4]);
@@ -76,6 +81,26 @@ test("only a position of the address is shared, and the buttons stay in their pl
   assert.equal(shared.root.dataset.board, "X...O....");
   assert.ok(!shared.match.isUsual);
   assert.deepEqual(buttons(shared.root).filter((name) => !before.includes(name)), ["there"]);
+});
+
+test("the board has the policy, the last move and the stones in their cells", async () => {
+  const network = { evaluate: () => ({ logits: [0, 1, 2, 3, 4, 5, 6, 7, 8], value: 0.5 }) };
+  const { root } = startMatch("", { network });
+  await playCells(root, [4]);
+  press(root, "thoughts");
+  const places = (selector) => root.querySelectorAll(selector).map((element) => ["x", "y"].map((name) => Math.floor(element.getAttribute(name) / 30)));
+  assert.deepEqual(places(".az-heat"), [[1, 0], [2, 0], [0, 1], [2, 1], [0, 2], [1, 2], [2, 2]]);
+  const heat = root.querySelectorAll(".az-heat").map((element) => Number(element.getAttribute("fill-opacity")));
+  assert.deepEqual(heat, heat.toSorted((a, b) => a - b));
+  assert.equal(textsOf(root, ".az-label").at(-1), "64%");
+  assert.match(root.textContent, /value for X, to move: +\+0\.50/);
+  assert.deepEqual(places(".az-last"), [[0, 0]]);
+  const names = root.querySelectorAll("[data-cell]").map((cell) => cell.getAttribute("aria-label"));
+  assert.deepEqual([names[0], names[4], names[5]], ["a1, O", "b2, X", "c2, empty"]);
+  const four = gameNamed("connect_four");
+  const dropped = startMatch("", { game: four, choose: () => ({ action: 0 }) }).root;
+  await playCells(dropped, [3, 0]);
+  assert.deepEqual(dropped.querySelectorAll(".az-last").map((element) => element.getAttribute("y")), [String(3 * 30 + 2)]);
 });
 
 const TITLES = players.map(({ game }) => gameNamed(game).title);
@@ -131,6 +156,19 @@ test("a search takes the place of the proof and is scrolled into sight", async (
   assert.equal(globalThis.scrolledTo, root.querySelector(".az-watch"));
   press(root, "watch");
   assert.match(root.textContent, /No opponent/);
+});
+
+test("a player that searches plays the moves of its search", async () => {
+  const shipped = await openShipped(players.find(({ about }) => !about.alone));
+  const { game: hex, network, data } = shipped;
+  let [position, differ] = [hex.init(), 0];
+  for (let ply = 0; ply < 4; ply++) {
+    const { action } = new Search(hex, position, network.evaluate, { ...data.settings, add_noise: false });
+    assert.equal(shipped.choose(position).action, action);
+    differ += action !== opinionOf(network, hex, position).move;
+    position = hex.step(position, hex.legal(position)[ply]);
+  }
+  assert.ok(differ);
 });
 
 test("a line against a proved player is counted once", () => {
