@@ -24,7 +24,7 @@ def temporary(path: Path) -> pathlib.Path:
 def check_folder(path: pathlib.Path) -> None:
     """Raises ValueError unless a file can be written to a path; leaves no file behind."""
     if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
+        raise ValueError(f"there is no folder {path.parent} for {path}: make it, or choose another")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file in it")
     probe = temporary(path)
@@ -32,7 +32,9 @@ def check_folder(path: pathlib.Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
+        raise ValueError(
+            f"{path} cannot be written ({error.strerror}): choose another file"
+        ) from error
 
 
 def remove(path: pathlib.Path) -> None:

@@ -70,7 +70,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         (lambda: draw_states(NIM, np.zeros(2, np.int8)), "states must be a batch, with one"),
         (lambda: draw_empty().save(tmp_path / "nowhere" / "x.svg"), "there is no folder ...where"),
         (check("."), " is a folder: give the name of a file in it"),
-        (check("x" * 252), "x cannot be written (File name too long): use another"),
+        (check("x" * 252), "x cannot be written (File name too long): choose another file"),
         (check("/proc/page.html"), "/proc/page.html cannot be written ("),
     )
     for name in ("old.html", "new.html", "link.html"):
