@@ -21,6 +21,7 @@ TRAIN = [
     ("--preset tiny", "unknown preset 'tiny'", "default, paper, mlp, connect_four"),
     ("--frobnicate 3", "--frobnicate", "--help"),
     ("train", "train", "--help"),
+    ("hex:3", "'hex:3' is unknown here; did you mean --game hex:3?"),
     ("--learner.l2 -1", "learner.l2 is -1.0", "use 0 or more"),
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),

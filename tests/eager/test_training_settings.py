@@ -55,6 +55,7 @@ def test_contradictory_settings_are_rejected_with_one_that_works():
     cases = [
         *[("replay.shards", 4, 3), ("replay.shards", 1, 2), ("replay.capacity", 95, 1)],
         *[("selfplay.games", 18, 1), ("selfplay.games", 2, 1), ("learner.batch_size", 14, 2)],
+        ("selfplay.games", 1_000_000_000, 1),
     ]
     for name, value, num_devices in cases:
         with pytest.raises(ValueError, match=f"^{name} is {value}, ") as error:
