@@ -99,6 +99,15 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     assert order == [2, "game", "join", 2, "game"]
 
 
+def test_the_number_of_devices_is_a_power_of_two_unless_it_is_given(monkeypatch):
+    numbers = []
+    monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
+    monkeypatch.setattr(processes, "cores", lambda: 7)
+    for words in ([], ["--cpu-devices", "3"]):
+        train._prepare(words, parsing.scan(words), custom.NOTHING, alone=True)
+    assert numbers == [4, 3]
+
+
 def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
     runs.create_run(tmp_path / "run", presets.get("default"), SAVED_PLAN)
     numbers = []
