@@ -18,7 +18,6 @@ from azjax.runs import presets
 from azjax.runs.config import Config, Plan
 from azjax.runs.directory import CPUDevices, read_resumed
 from azjax.training import memory
-from azjax.viz.live import is_live
 
 _PROG = "azjax train"
 Given = Mapping[str, str | None]  # The options of a command line, from `scan`.
@@ -168,8 +167,7 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
         print(f"report: {run.report}")
     print(f"run directory: {run.run_dir}")
     print(f"play against it: {command('azjax', 'play')} {named}")
-    page = "see how it searches" if is_live(run.loop.parts.game) else "see its games"
-    print(f"{page}: {command('azjax', 'explain')} {named}")
+    print(f"see how it searches: {command('azjax', 'explain')} {named}")
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
