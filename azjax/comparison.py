@@ -27,6 +27,7 @@ from azjax._commands import write_note
 from azjax._settings import Positive, checked, from_dict
 from azjax.games import solver
 from azjax.games.base import Game
+from azjax.games.check import check_custom
 from azjax.players.statistics import Interval
 from azjax.proof import certificate
 from azjax.proof.callbacks import LabelledEvaluation, iterations_between
@@ -231,6 +232,7 @@ def compare(
     iterations = checked("iterations", iterations, Positive | None)
     made = _make_all(settings)
     first = next(iter(made.values()))
+    check_custom(first.game)
     files.check_folder(path)
     least = 1 + math.ceil(math.log2(max(1, len(made) - 1) / _SIGNIFICANT))
     if len(made) > 1 and seeds < least:  # The signs of all pairs agree with probability 2^(1 - S).

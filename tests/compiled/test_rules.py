@@ -191,6 +191,11 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         "step raises TracerBool",
     ),
     (NIM, nim_step(lambda s, a, t, r: (t + jnp.int32(0), r)), "step returns a state like that of"),
+    (
+        NIM,
+        {"init": lambda: jnp.int32(7), "step": lambda s, a: (jnp.where(a > 0, 6, 7), 0.0)},
+        "is int32[], not int32[] (weak: [True])",
+    ),
     (NIM, {"num_actions": 4}, "legal_actions is bool[4], not bool[3]"),
     (
         NIM,
@@ -237,6 +242,11 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
         "nim at the start, on action -2, violates the contract: an illegal action, or one in a "
         "finished game, changes nothing and earns 0",
+    ),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (t, jnp.where(a < 0, 1.0, r))),
+        "on action -2, violates the contract: an illegal action, or one in a finished game,",
     ),
     (NIM, REWARDS["half"], "rewards are -1, 0 or 1"),
     (NIM, REWARDS["double"], "rewards are -1, 0 or 1"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from azjax import games, training
 from azjax.games import connect_four, mnk, nim
-from azjax.games.base import init_batch, play, random_action, state_shapes
+from azjax.games.base import choose, init_batch, play, random_action, state_shapes
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
@@ -63,6 +63,12 @@ def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
     counts = np.bincount(draw(jax.random.split(jax.random.key(0), 3000)), minlength=9)
     assert counts[:6].sum() == 0
     assert (abs(counts[6:] - 1000) < 130).all()  # Five standard deviations.
+
+
+def test_only_legal_actions_are_chosen():
+    """Also where an illegal action has the best score, or a legal one has none."""
+    scores = np.array([[2, 1, 1], [1, 1, 0], [0, np.nan, 1]], np.float32)
+    assert choose(scores, np.array([False, True, True])).tolist() == [1, 1, 1]
 
 
 def test_refusals(tic_tac_toe):
