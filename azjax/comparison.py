@@ -3,7 +3,8 @@
 All seeds of a setting train in one program, and all settings make about equally many network
 evaluations. The error is the share of positions where the network's move, without search, loses
 what perfect play would keep. It covers all positions if the game can be enumerated, each once for
-every ply at which it can be reached, and labelled ones if not. The last networks are also measured with the search of training, without noise.
+every ply at which it can be reached, and labelled ones if not. The last networks are also measured
+with the search of training, without noise.
 """
 
 import dataclasses
