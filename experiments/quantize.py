@@ -33,6 +33,7 @@ from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, pretrained
 from azjax.runs.config import make_parts
 from azjax.runs.directory import read_config
+from azjax.search import Gumbel
 from azjax.search.evaluators import Evaluator
 
 _POSITIONS = 16_384  # Positions in which the range of each unit is measured.
@@ -226,11 +227,12 @@ def run(options: Options) -> int:
         "encoding": parts.network.encoding,
         "symmetric": parts.network.symmetric,
         "iteration": iteration,
-        "search": {
-            "algorithm": "gumbel",
-            "num_simulations": options.simulations or 64,
-            "value_scale": getattr(config.search, "value_scale", 0.1),
-        },
+        "search": dataclasses.asdict(
+            Gumbel(
+                num_simulations=options.simulations or 64,
+                value_scale=getattr(config.search, "value_scale", 0.1),
+            )
+        ),
         "alone": not options.simulations,
         "training": {
             "command": options.command,

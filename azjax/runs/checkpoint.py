@@ -34,7 +34,7 @@ from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax._files import Path, check_digest, digest_file, read_sealed, remove, write_sealed
 from azjax._processes import OtherProcessError, any_of, connected, in_all, in_first
-from azjax._settings import from_dict, list_changes
+from azjax._settings import list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
 from azjax.runs.directory import CheckpointError, checkpoints, iterations, read_config
@@ -211,7 +211,7 @@ def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises a ValueError if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
     summary = read_summary(folder)
-    written = from_dict(Config, summary["settings"])
+    written = Config.read(summary["settings"])
     for name, here, there in list_changes(read_config(run_dir), written)[:1]:
         raise CheckpointError(
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "

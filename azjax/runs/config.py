@@ -14,6 +14,7 @@ from azjax._settings import (
     Range,
     check,
     flatten,
+    from_dict,
     resolve_platform,
 )
 from azjax.games.base import Game
@@ -42,6 +43,7 @@ class CustomNetworkConfig:
 IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT
+_WITH_PARTS = "game", "seed", "parts"  # The settings that have an effect with custom parts.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +73,16 @@ class Config:
     def as_dict(self) -> dict[str, Any]:
         """Returns all settings, for JSON; with custom parts, only those that have an effect."""
         settings = dataclasses.asdict(self)
-        names = ("game", "seed", "parts") if self.parts else settings
+        names = _WITH_PARTS if self.parts else settings
         return {name: settings[name] for name in names}
+
+    @classmethod
+    def read(cls, content: Any) -> "Config":
+        """Builds a configuration from what `as_dict` returned; no setting may be missing."""
+        if isinstance(content, dict) and content.get("parts"):
+            defaults = dataclasses.asdict(cls())
+            content = {n: s for n, s in defaults.items() if n not in _WITH_PARTS} | content
+        return from_dict(cls, content, complete=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 
 import azjax
 from azjax import _files, runs, training
+from azjax.networks import MLPConfig
 from azjax.runs import checkpoint, presets
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
@@ -319,7 +320,11 @@ def test_a_player_is_loaded_only_with_the_game_and_network_of_its_run(run):
     ("setting", "value", "said"),
     [
         ("seed", 1, "seed is 1 in ... was written with 0: restore the file"),
-        ("network", {"kind": "mlp"}, "network.kind is 'mlp' in ... with 'resnet': restore"),
+        (
+            "network",
+            dataclasses.asdict(MLPConfig()),
+            "network.kind is 'mlp' in ... with 'resnet': restore",
+        ),
         ("format", 2, "has the format of another version of azjax: use"),
     ],
 )

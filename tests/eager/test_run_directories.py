@@ -11,6 +11,7 @@ import pytest
 from azjax import runs
 from azjax._files import replacing
 from azjax.runs import directory, presets
+from azjax.runs.config import Plan
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
 from trained import files
@@ -70,22 +71,42 @@ def test_wrong_configurations_are_rejected(tmp_path):
         (tmp_path / "config.json").write_text(text)
         return runs.read_config(tmp_path)
 
-    def edit(**changes):
-        content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)} | changes
+    def edit(section=None, without=(), **changes):
+        content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)}
+        part = content[section] if section else content
+        part |= changes
+        for name in without:
+            del part[name]
         return functools.partial(read, json.dumps(content))
 
+    other = "has the format of another version of azjax: use that version, or train a new run"
     assert_refused(
         (edit(colour=3), "config.json cannot be used (unknown setting 'colour': use one of game,"),
         (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet' or"),
-        (
-            edit(network={"kind": "resnet", "hidden": [8]}),
-            "unknown setting 'network.hidden': use one of",
-        ),
-        (edit(learner={"steps": 0}), "learner.steps is 0: use 1 or more"),
+        (edit("network", hidden=[8]), "unknown setting 'network.hidden': use one of"),
+        (edit("learner", steps=0), "learner.steps is 0: use 1 or more"),
+        (edit(without=["format"]), other),
+        (edit(format=runs.FORMAT + 1), other),
+        (edit(without=["replay"]), "config.json cannot be used (replay is missing): restore the"),
+        (edit("search", ["num_simulations"]), "cannot be used (search.num_simulations is missing)"),
+        (edit("network", ["kind"]), "cannot be used (network.kind is missing)"),
+        (edit(parts="mine.py:make", without=["seed"]), "cannot be used (seed is missing)"),
         *((functools.partial(read, text), "cannot be used") for text in ("", "[]", '{"a":' * 9999)),
         (lambda: runs.read_config(tmp_path / "none"), "is not a run directory"),
         error=CheckpointError,
     )
+
+
+def test_settings_of_custom_parts_and_a_plan_are_complete(path):
+    """With custom parts, only settings that have an effect are written."""
+    config = runs.Config(game="hex:4", seed=3, parts="mine.py:make")
+    plan = {"max_iterations": 7, "cpu_devices": 2}
+    runs.create_run(path, config, plan)
+    assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
+    content = json.loads((path / "plan.json").read_text())
+    (path / "plan.json").write_text(json.dumps({n: v for n, v in content.items() if n != "until"}))
+    said = "plan.json cannot be used (until is missing): restore the file"
+    assert_refused((lambda: runs.read_run(path), said), error=CheckpointError)
 
 
 def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
