@@ -13,7 +13,7 @@ from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch, play, random_action
 from azjax.runs.player import Player
-from azjax.search import PUCT, ROOT, Gumbel, make, make_search, puct, reroot, uniform_evaluator
+from azjax.search import PUCT, ROOT, Gumbel, make, make_search, puct, reroot
 from azjax.training import effort, selfplay
 from azjax.training.targets import TargetConfig, greedy_value, make_targets
 from guard import sharing
@@ -207,8 +207,16 @@ def test_a_leaf_that_is_selected_twice_has_one_value():
 
 @pytest.mark.compiles(1)
 def test_a_round_of_leaves_sees_those_before_it():
-    """Four leaves of one round are four different nodes below a uniform prior."""
-    find = make_search(PUCT(num_simulations=4, leaves=4), GAME, uniform_evaluator(GAME))
+    """Four leaves of one round are four different nodes: one that waits counts as a loss.
+
+    As a draw, the move that the prior prefers would be selected again.
+    """
+
+    def prefer(params, keys, states):
+        first = jnp.argmax(jax.vmap(GAME.legal_actions)(states), axis=1)
+        return 1.5 * jax.nn.one_hot(first, GAME.num_actions), jnp.zeros(len(first))
+
+    find = make_search(PUCT(num_simulations=4, leaves=4), GAME, prefer)
     result = jax.jit(find)(None, jax.random.key(0), roots())
     legal = roots_legal().sum(axis=1)
     assert ((np.asarray(result.visit_counts) > 0).sum(axis=1) == np.minimum(legal, 4)).all()
