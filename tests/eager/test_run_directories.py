@@ -114,8 +114,7 @@ def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
     for number, folder in enumerate("1324"):
         run = runs.create_run(tmp_path / "runs" / folder, CONFIG)
         os.utime(run / "config.json", (number, number))
-        if folder != "4":
-            (run / "checkpoints" / "1").mkdir()
+        (run / "checkpoints" / ("007" if folder == "4" else "1")).mkdir()  # The first is none.
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
     assert [path.name for path in runs.find_runs()] == ["2", "3", "1"]
