@@ -176,5 +176,5 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (lambda: azjax.verify(PLAYER.agent), "type Agent, not Player...proof.verify.verify(azjax."),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
         (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
-        (lambda: azjax.make(["hex:4"]), "name is ['hex:4'], which is not of type str"),
+        (lambda: azjax.make(["hex:4"]), "the game is ['hex:4']: use a name, such as 'hex:6' or"),
     )
