@@ -22,6 +22,8 @@ from jax.core import Tracer
 
 MOST = 1_000_000_000  # Default upper bound; it fits in 32 bits, and its square is a finite float32.
 PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
+# Decorates functions of mctx, optax and pgx, which fail under JAX's strict promotion of types.
+mixes_types = jax.numpy_dtype_promotion("standard")
 
 
 def resolve_platform(platform: str | None) -> str:
@@ -156,11 +158,12 @@ def find_kinds(hint: Any) -> Kinds | None:
     return Kinds(tag, {getattr(cls, tag): cls for cls in classes})
 
 
-def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
-    """Builds a (nested) dataclass of settings from a JSON object; missing entries get defaults.
+def from_dict(cls: Any, content: Any, prefix: str = "", *, complete: bool = False) -> Any:
+    """Builds a (nested) dataclass of settings from a JSON object.
 
-    `cls` can be a union of kinds: if `content` has no tag, the first kind is used. `prefix`
-    precedes names in messages.
+    Missing entries get defaults, unless the content must be `complete`: a file that was written
+    with other defaults would get those of today. `cls` can be a union of kinds: if `content` has no
+    tag, the first kind is used. `prefix` precedes names in messages.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
@@ -174,10 +177,13 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
             known = ", ".join(hints) + did_you_mean(name, hints)
             raise ValueError(f"unknown setting {prefix + name!r}: use one of {known}")
         nested = dataclasses.is_dataclass(hints[name]) or find_kinds(hints[name])
-        values[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
+        if nested:
+            value = from_dict(hints[name], value, f"{prefix}{name}.", complete=complete)
+        values[name] = value
     for field in dataclasses.fields(cls):
         defaults = field.default, field.default_factory
-        if field.name not in values and defaults == (dataclasses.MISSING, dataclasses.MISSING):
+        is_needed = complete or defaults == (dataclasses.MISSING, dataclasses.MISSING)
+        if is_needed and field.name not in values:
             raise ValueError(f"{prefix}{field.name} is missing")
     return cls(**values)
 

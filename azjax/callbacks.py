@@ -37,7 +37,7 @@ from azjax.training.parts import Parts
 from azjax.viz import animation
 
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
-__all__ += ["Printer", "Records", "Snapshots", "Strength", "Verification"]
+__all__ += ["Printer", "Records", "Snapshots", "Strength", "TimeLimit", "Verification"]
 _STREAM = 2**31  # Folded into the seed of matches; above all iterations: no key is reused.
 _PLIES = 2  # Random moves of an opening.
 _EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
@@ -147,6 +147,30 @@ class Interrupts(Callback):
 
     def close(self) -> None:
         self._held.close()
+
+
+class TimeLimit(Callback):
+    """Ends training in time for what follows the last iteration: the certificate and the report.
+
+    They take about as long as what precedes the first iteration: both compile. An iteration may
+    take as long as the longest one. There is at least one. Place it before `Verification` and
+    `LabelledEvaluation`, which evaluate the last network.
+    """
+
+    everywhere = True
+
+    def __init__(self, started: float, seconds: float):
+        """Takes the `time.monotonic()` at which the session began, and how long it may last."""
+        self._started, self._deadline, self._longest = started, started + seconds, 0.0
+
+    def on_start(self, loop: Loop) -> None:
+        self._last = time.monotonic()
+        self._reserve = self._last - self._started
+
+    def on_iteration(self, loop: Loop) -> None:
+        now = time.monotonic()
+        self._longest, self._last = max(self._longest, now - self._last), now
+        loop.stop |= processes.any_of(now + self._longest + self._reserve > self._deadline)
 
 
 class Snapshots(Callback):

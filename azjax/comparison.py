@@ -1,13 +1,15 @@
-"""Comparison of settings by their exact errors, over many seeds.
+"""Comparison of settings or custom parts by their exact errors, over many seeds.
 
 All seeds of a setting train in one program, and all settings make about equally many network
 evaluations. The error is the share of positions where the network's move, without search, loses
-what perfect play would keep. It covers all positions if the game can be enumerated, and labelled
-ones if not.
+what perfect play would keep. It covers all positions if the game can be enumerated, each once for
+every ply at which it can be reached, and labelled ones if not. The last networks are also measured
+with the search of training, without noise.
 """
 
 import dataclasses
 import functools
+import hashlib
 import json
 import math
 import pathlib
@@ -22,12 +24,15 @@ from jax.sharding import PartitionSpec
 from scipy import stats
 
 from azjax import _files as files
+from azjax._commands import write_note
 from azjax._settings import Positive, checked, from_dict
 from azjax.games import solver
 from azjax.games.base import Game
+from azjax.games.check import check_custom
 from azjax.players.statistics import Interval
 from azjax.proof import certificate
 from azjax.proof.callbacks import LabelledEvaluation, iterations_between
+from azjax.runs import directory
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.training import (
@@ -40,9 +45,12 @@ from azjax.training import (
     iteration,
     make_mesh,
 )
+from azjax.training.memory import check_trees
 
 _RESAMPLES = 10_000
 _ENOUGH = 0.5  # Share of the seeds that must reach the target for a comparison of their costs.
+_SIGNIFICANT = 0.05
+AXES = ("iterations", "evaluations", "moves", "seconds")  # Of curves.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +58,14 @@ class Curves:
     """The errors of one setting at `K` points of training, for `S` seeds."""
 
     name: str  # What distinguishes the setting, such as `search.algorithm=puct`.
-    config: dict[str, Any]
+    config: dict[str, Any]  # Of custom parts, the game and the digest of their programs.
     device: str
     iterations: list[int]  # `[K]`.
     evaluations: list[int]  # `[K]`, of the network, in self-play of one seed.
     moves: list[int]  # `[K]`, in self-play of one seed.
     seconds: list[float]  # `[K]`, of the whole program divided by `S`, without compilation.
     errors: list[list[float]]  # `[K, S]`, in [0, 1].
+    searched: list[float] | None = None  # `[S]`, the last ones, with a deterministic search.
 
     def cost(self, target: float) -> np.ndarray:
         """Returns `float [S]`, the evaluations until the error is at most `target`, or inf."""
@@ -71,6 +80,44 @@ class Effect(NamedTuple):
     measure: str  # `evaluations` to the target, or the last `error` if too few seeds reached it.
     ratio: Interval  # Median over the seeds, with its 95% interval; below 1 is better.
     p_value: float  # That the settings do not differ, corrected for the number of settings (Holm).
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The errors of several settings of a game."""
+
+    game: str
+    curves: list[Curves]  # The others are compared with the first.
+
+    def effects(self, target: float = 0.0, *, search: bool = False) -> list[Effect]:
+        """Compares every setting with the first one; with `search`, by the last errors with it."""
+        errors = [one.searched if search else one.errors[-1] for one in self.curves]
+        if None in errors:
+            name = self.curves[errors.index(None)].name
+            raise ValueError(f"{name} has no errors with the search: leave search out")
+        costs = np.array([one.cost(target) for one in self.curves])
+        enough = not search and (np.isfinite(costs).mean(axis=1) >= _ENOUGH).all()
+        limit = max(one.evaluations[-1] for one in self.curves)  # The same, so that these tie.
+        outcomes = np.where(np.isfinite(costs), costs, limit) if enough else np.array(errors)
+        rows = [compare_pairs(outcomes[0], row) for row in outcomes[1:]]
+        corrected = holm([p for _, p in rows])
+        measure = "evaluations" if enough else "error"
+        return [Effect(measure, ratio, p) for (ratio, _), p in zip(rows, corrected, strict=True)]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Returns a row for every setting, point of training and seed, for `pandas.DataFrame`.
+
+        `error_with_search` is None except at the last point.
+        """
+        rows = []
+        for one in self.curves:
+            for k, errors in enumerate(one.errors):
+                point = {name: getattr(one, name)[k] for name in AXES}
+                searched = one.searched if k == len(one.errors) - 1 else None
+                for seed, error in enumerate(errors):
+                    row = {"setting": one.name, "seed": seed} | point | {"error": error}
+                    rows.append(row | {"error_with_search": searched and searched[seed]})
+        return rows
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
@@ -97,46 +144,40 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def make_measure(game: Game) -> tuple[Callable[[Parts, Any], float], int]:
-    """Returns `(parts, variables) -> error` of one network, and its number of evaluations.
-
-    Raises a ValueError for a game without exact values: it has too many positions, and no labels.
-    """
+def make_measure(game: Game) -> tuple[Callable[..., float], int]:
+    """Returns `(parts, variables, search=None) -> error` of one network, and its evaluations."""
     if game.enumerable:
         solution = solver.solve(game)
 
-        def measure(parts, variables):
+        def measure(parts, variables, search=None):
             player = Player(parts, parts.network.fold(variables))
-            return int(certificate.examine(player, solution).blunders) / len(solution.decisions)
+            verdict = certificate.examine(player, solution, search)
+            return int(verdict.blunders) / len(solution.decisions)
 
         return measure, len(solution.decisions)
-    if game.positions is None:
-        raise ValueError(
-            f"{game.name} has no exact errors, which need a game that can be enumerated or has "
-            "labelled positions: compare settings in a smaller size, such as hex:4"
-        )
 
-    def measure_labelled(parts, variables):
-        return LabelledEvaluation(parts, 1).find_errors(variables)["error"]
+    positions: Any = game.positions  # Every game that is compared has some; see `_make_all`.
 
-    return measure_labelled, len(game.positions().outcomes)
+    def measure_labelled(parts, variables, search=None):
+        return LabelledEvaluation(parts, 1).find_errors(variables, search)["error"]
+
+    return measure_labelled, len(positions().outcomes)
 
 
 def train_seeds(
     name: str,
-    config: Config,
-    game: Game,
+    parts: Parts,
+    config: dict[str, Any],
     seeds: int,
     evaluations: int,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Curves:
     """Trains all seeds with one setting until each has made this many network evaluations."""
-    parts = make_parts(config, game)
-    each, (measure, cost) = parts.evaluations, make_measure(game)
+    each, (measure, cost) = parts.evaluations, make_measure(parts.game)
     last = max(1, round(evaluations / each))
     every = max(iterations_between(parts, cost, 0.1), last // 100)
     states, advance = compile_seeds(parts, seeds)
-    at, errors, seconds, spent = [], [], [], 0.0
+    at, errors, seconds, spent, rows = [], [], [], 0.0, []
     for number in range(1, last + 1):
         started = time.monotonic()
         states, _ = jax.block_until_ready(advance(states))
@@ -149,34 +190,39 @@ def train_seeds(
             seconds.append(round(spent / seeds, 2))
             left = (last - number) * spent / number
             tell(f"{name}: error {np.median(errors[-1]):.2%}, {left:.0f} s to go")
+    searched = None
+    if parts.search.is_deterministic:
+        tell(f"{name}: measuring errors with the search")
+        searched = [measure(parts, row, parts.search) for row in rows]
     moves = parts.selfplay.games * parts.selfplay.unroll_length
     return Curves(
         name=name,
-        config=config.as_dict(),
+        config=config,
         device=jax.devices()[0].device_kind,
         iterations=at,
         evaluations=[each * number for number in at],
         moves=[moves * number for number in at],
         seconds=seconds,
         errors=errors,
+        searched=searched,
     )
 
 
 def compare(
-    settings: Mapping[str, Config],
-    game: Game,
+    settings: Mapping[str, Config | Parts],
     path: files.Path,
     *,
     seeds: int = 20,
     iterations: int | None = None,
     tell: Callable[[str], None] = lambda sentence: None,
-) -> list[Curves]:
+) -> Comparison:
     """Trains all settings, and writes the errors of each to a JSON file when it is finished.
 
     Args:
-      settings: by name; the first is what the others are compared with.
-      game: the rules.
+      settings: by name, a `Config` or custom `Parts`, all of one game; the first is what the others
+        are compared with.
       path: the JSON file. Settings that it has already, with any name, are not trained again.
+        Custom parts are recognized by their compiled programs.
       seeds: `S`.
       iterations: of the first setting; the others make as many network evaluations. By default
         100, or as many evaluations as the settings in the file.
@@ -184,26 +230,63 @@ def compare(
     """
     path, seeds = pathlib.Path(path), checked("seeds", seeds, Positive)
     iterations = checked("iterations", iterations, Positive | None)
+    made = _make_all(settings)
+    first = next(iter(made.values()))
+    check_custom(first.game)
+    files.check_folder(path)
+    least = 1 + math.ceil(math.log2(max(1, len(made) - 1) / _SIGNIFICANT))
+    if len(made) > 1 and seeds < least:  # The signs of all pairs agree with probability 2^(1 - S).
+        write_note(f"no difference can be significant with {seeds} seeds: use {least} or more")
+    content: dict[str, Any] = {"game": first.game.name, "seeds": seeds}
+    if iterations is not None or not path.exists():
+        content["evaluations"] = (iterations or 100) * first.evaluations
+    with directory.lock(path.with_name(f"{path.name}.lock"), f"writes {path.name}"):
+        known, evaluations = read(path, content) if path.exists() else ([], content["evaluations"])
+        done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}
+        found = []
+        for name, parts in made.items():
+            config = _identify(settings[name])
+            key = json.dumps(config, sort_keys=True)
+            if key not in done:
+                done[key] = train_seeds(name, parts, config, seeds, evaluations, tell)
+                rows = [dataclasses.asdict(curves) for curves in done.values()]
+                files.write_json(path, content | {"evaluations": evaluations, "settings": rows})
+            found.append(dataclasses.replace(done[key], name=name))
+    return Comparison(first.game.name, found)
+
+
+def _make_all(settings: Mapping[str, Config | Parts]) -> dict[str, Parts]:
+    """Returns the parts of all settings; raises a ValueError unless all can train, in one game."""
     if not settings:
         raise ValueError("there are no settings to compare: give one or more")
-    files.check_folder(path)
-    made = {"game": game.name, "seeds": seeds}
-    if iterations is not None or not path.exists():
-        each = make_parts(next(iter(settings.values())), game).evaluations
-        made["evaluations"] = (100 if iterations is None else iterations) * each
-    for config in settings.values():
-        check_parts(make_parts(config, game))
-    known, made["evaluations"] = read(path, made) if path.exists() else ([], made["evaluations"])
-    done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}
-    found = []
-    for name, config in settings.items():
-        key = json.dumps(config.as_dict(), sort_keys=True)
-        if key not in done:
-            done[key] = train_seeds(name, config, game, seeds, made["evaluations"], tell)
-            rows = [dataclasses.asdict(curves) for curves in done.values()]
-            files.write_json(path, made | {"settings": rows})
-        found.append(dataclasses.replace(done[key], name=name))
-    return found
+    made = {}
+    for name, given in settings.items():
+        if not isinstance(given, Config | Parts):
+            raise ValueError(f"{name} is of type {type(given).__name__}: give a Config or Parts")
+        made[name] = given if isinstance(given, Parts) else make_parts(given)
+        check_parts(made[name])
+    games = {parts.game.name: parts.game for parts in made.values()}
+    if len(games) > 1:
+        raise ValueError(f"the settings have several games, {', '.join(games)}: use one")
+    for parts in made.values():
+        if parts.game.enumerable and parts.search.is_deterministic:
+            check_trees(parts.search, parts.game, certificate.SLICE)
+        if not (parts.game.enumerable or parts.game.positions):
+            raise ValueError(
+                f"{parts.game.name} has no exact errors, which need a game that can be enumerated "
+                "or has labelled positions: compare settings in a smaller size, such as hex:4"
+            )
+    return made
+
+
+def _identify(given: Config | Parts) -> dict[str, Any]:
+    """Returns what distinguishes settings; of custom parts, a digest of what they compute."""
+    if isinstance(given, Config):
+        return given.as_dict()
+    start = jax.jit(functools.partial(init, given)).lower(jax.random.key(0))
+    advance = jax.jit(functools.partial(iteration, given)).lower(start.out_info)
+    programs = start.as_text() + advance.as_text()
+    return {"game": given.game.name, "programs": hashlib.sha256(programs.encode()).hexdigest()}
 
 
 def read(path: pathlib.Path, made: dict[str, Any]) -> tuple[list[Curves], int]:
@@ -223,19 +306,6 @@ def read(path: pathlib.Path, made: dict[str, Any]) -> tuple[list[Curves], int]:
                 f"{path} has {name} {content.get(name)!r}, not {value!r}: choose another file"
             )
     return rows, evaluations
-
-
-def effects(curves: Sequence[Curves], target: float = 0.0) -> list[Effect]:
-    """Compares every setting with the first one."""
-    costs = np.array([one.cost(target) for one in curves])
-    enough = (np.isfinite(costs).mean(axis=1) >= _ENOUGH).all()
-    limit = max(one.evaluations[-1] for one in curves)  # The same for all, so that these tie.
-    errors = np.array([one.errors[-1] for one in curves])
-    outcomes = np.where(np.isfinite(costs), costs, limit) if enough else errors
-    rows = [compare_pairs(outcomes[0], row) for row in outcomes[1:]]
-    corrected = holm([p for _, p in rows])
-    measure = "evaluations" if enough else "error"
-    return [Effect(measure, ratio, p) for (ratio, _), p in zip(rows, corrected, strict=True)]
 
 
 def compare_pairs(first: np.ndarray, other: np.ndarray) -> tuple[Interval, float]:

@@ -17,12 +17,14 @@ from azjax import runs, training
 from azjax.games.base import Game, State, play, random_action, where
 from azjax.games.check import check_game
 from azjax.games.rows import distinct, pack
+from azjax.networks.base import Network
 from azjax.players import arena, network_agent, random_agent, search_agent, statistics
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import is_pretrained, read_settings
 from azjax.training import Parts, TrainState, metrics, selfplay
 from azjax.training.learner import learning_rate, policy_loss
+from azjax.training.targets import Sample
 
 _GAMES = 200  # Of each match.
 _SAMPLES = 1024  # From the buffer.
@@ -36,19 +38,6 @@ class Finding(NamedTuple):
     name: str
     sentence: str  # What was measured.
     advice: str = ""  # The next step; empty if nothing is wrong.
-
-
-class _Case(NamedTuple):
-    """What is examined."""
-
-    config: Config
-    parts: Parts
-    state: TrainState
-    records: list[dict[str, Any]]
-    params: Any  # Of the averaged network, folded.
-    moves: Any  # The transitions of one more iteration, `[T, B, ...]`.
-    samples: Any  # `[N, ...]`, from the buffer.
-    key: jax.Array
 
 
 def diagnose(
@@ -66,7 +55,7 @@ def diagnose(
     mesh = training.make_mesh(jax.devices()[:1])
     state, damage = checkpoint.restore(pathlib.Path(run_dir), parts, mesh, sets_aside=False)
     if state is None:
-        raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: train it first")
+        raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
     records = metrics.read_records(pathlib.Path(run_dir, "metrics.jsonl"))
     advice = "an older one was examined; resume the run to set this one aside"
     found = [Finding("checkpoint", sentence, advice) for sentence in damage]
@@ -82,29 +71,37 @@ def examine(
     except AssertionError as error:  # Nothing else means anything then.
         advice = "fix the rules: `azjax.check_game` names the position"
         return [Finding("contract of the game", str(error), advice)]
-    play = jax.jit(functools.partial(selfplay.self_play, parts))
-    games = jax.random.split(jax.random.fold_in(state.key, 2**31 - 2), parts.selfplay.games)
-    _, moves = play(state.learner.average, games, state.games, state.archive)
+    keys = [jax.random.fold_in(state.key, 2**31 - number) for number in range(1, 6)]
+    key_samples, key_moves, key_matches, key_signs, key_starts = keys
+    self_play = jax.jit(functools.partial(selfplay.self_play, parts))
+    games = jax.random.split(key_moves, parts.selfplay.games)
+    _, moves = self_play(state.learner.average, games, state.games, state.archive)
     shape = -(-_SAMPLES // parts.replay.batch_size), parts.replay.shards
-    keys = jax.random.split(jax.random.fold_in(state.key, 2**31 - 1), shape)
-    drawn = jax.jit(jax.vmap(parts.replay.sample, (None, 0)))(state.replay, keys)
+    sample = jax.jit(jax.vmap(parts.replay.sample, (None, 0)))
+    drawn = sample(state.replay, jax.random.split(key_samples, shape))
     samples = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3)[:_SAMPLES], drawn)
     params = parts.network.fold(state.learner.average)
-    case = _Case(config, parts, state, records, params, moves, samples, state.key)
-    passed = Finding("contract of the game", "random games satisfy the conventions")
-    found = [passed]
-    for number, check in enumerate(_CHECKS):
-        key = jax.random.fold_in(state.key, 2**31 - 3 - number)
-        found += check(case._replace(key=key))
-    return found
+    return [
+        Finding("contract of the game", "random games satisfy the conventions"),
+        *_strength(parts, params, key_matches),
+        _signs(parts, params, key_signs),
+        _policies(parts.network, params, samples),
+        _ages(parts),
+        _repeats(samples, parts.game.most_positions),
+        _openings(parts, state, key_starts),
+        _ends(parts, state, moves.discount),
+        *_rate(config, state),
+        *_gradients(config, records),
+        _units(parts, state, samples),
+    ]
 
 
-def _strength(case: _Case) -> list[Finding]:
+def _strength(parts: Parts, params: Any, key: jax.Array) -> list[Finding]:
     """The search must not be weaker than the network, and the network must beat random play."""
-    game, evaluate = case.parts.game, case.parts.evaluate
-    network = network_agent(game, evaluate, case.params)
-    search = search_agent(game, case.parts.search, evaluate, case.params)
-    key_openings, key_random, key_network = jax.random.split(case.key, 3)
+    game, evaluate = parts.game, parts.evaluate
+    network = network_agent(game, evaluate, params)
+    search = search_agent(game, parts.search, evaluate, params)
+    key_openings, key_random, key_network = jax.random.split(key, 3)
     keys = jax.random.split(key_openings, 8)
     openings = jax.vmap(functools.partial(_random_position, game, 2))(keys)
     found = []
@@ -122,22 +119,22 @@ def _strength(case: _Case) -> list[Finding]:
     return found
 
 
-def _signs(case: _Case) -> list[Finding]:
+def _signs(parts: Parts, params: Any, key: jax.Array) -> Finding:
     """Compares the signs of values with those of positions that two plies decide."""
-    game = case.parts.game
-    key_states, key = jax.random.split(case.key)
+    game = parts.game
+    key_states, key = jax.random.split(key)
     keys = jax.random.split(key_states, 2 * _SAMPLES)
     states = jax.jit(jax.vmap(functools.partial(_random_position, game, game.max_plies)))(keys)
     truth = np.asarray(jax.jit(jax.vmap(functools.partial(decided, game)))(states))
     rows = np.flatnonzero(truth)[:_SAMPLES]
     if len(rows) < _FEWEST:
-        return [Finding("signs of values", f"only {len(rows)} positions are decided in two plies")]
+        return Finding("signs of values", f"only {len(rows)} positions are decided in two plies")
     states = jax.tree.map(lambda leaf: leaf[rows], states)
-    _, values, *_ = jax.jit(case.parts.evaluate)(case.params, key, states)
+    _, values, *_ = jax.jit(parts.evaluate)(params, key, states)
     share = float(np.mean(np.sign(values) == truth[rows]))
     sentence = f"right in {share:.0%} of {len(rows)} positions that two plies decide"
     advice = "check the sign of `reward` and `player` in the game, and of a custom value target"
-    return [Finding("signs of values", sentence, advice if share < 0.6 else "")]
+    return Finding("signs of values", sentence, advice if share < 0.6 else "")
 
 
 def decided(game: Game, state: State) -> jax.Array:
@@ -171,45 +168,42 @@ def _random_position(game: Game, most: int, key: jax.Array) -> State:
     return jax.lax.scan(move, game.init(), (jnp.arange(most), keys))[0]
 
 
-def _policies(case: _Case) -> list[Finding]:
-    outputs = case.parts.network.infer(case.params, case.samples.planes)
-    loss = policy_loss(outputs[0], case.samples.policy, case.samples.legal)
-    entropy = jnp.sum(jax.scipy.special.entr(case.samples.policy), axis=-1)
-    uniform = jnp.log(jnp.sum(case.samples.legal, axis=-1)) - entropy
+def _policies(network: Network, params: Any, samples: Sample) -> Finding:
+    outputs = network.infer(params, samples.planes)
+    loss = policy_loss(outputs[0], samples.policy, samples.legal)
+    entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
+    uniform = jnp.log(jnp.sum(samples.legal, axis=-1)) - entropy
     kl, start = float(jnp.mean(loss - entropy)), float(jnp.mean(uniform))
     sentence = f"KL {kl:.2f} from the network to the search; {start:.2f} from a uniform policy"
     advice = "the network does not learn the policy: check the learning rate and legal actions"
-    return [Finding("policy", sentence, advice if kl > 0.9 * start else "")]
+    return Finding("policy", sentence, advice if kl > 0.9 * start else "")
 
 
-def _ages(case: _Case) -> list[Finding]:
-    parts = case.parts
+def _ages(parts: Parts) -> Finding:
     new = parts.selfplay.games * parts.selfplay.unroll_length
     age = parts.replay.capacity / new
     uses = parts.replay.batch_size * parts.learner.steps / new
     sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in all"
     old, often = age > 200, uses > 200
     advice = "lower replay.capacity" if old else "lower learner.steps, or play more games"
-    return [Finding("age of samples", sentence, advice if old or often else "")]
+    return Finding("age of samples", sentence, advice if old or often else "")
 
 
-def _repeats(case: _Case) -> list[Finding]:
-    number, different = len(case.samples.value), _count_different(case.samples.planes)
-    most = min(number, case.parts.game.most_positions or number)
+def _repeats(samples: Sample, most_positions: int | None) -> Finding:
+    number, different = len(samples.value), _count_different(samples.planes)
+    most = min(number, most_positions or number)
     sentence = f"{different / number:.0%} of {number} samples are different"
     advice = "games repeat: add selfplay.opening_share, noise or temperature, or more games"
-    return [Finding("repetition", sentence, advice if different < 0.05 * most else "")]
+    return Finding("repetition", sentence, advice if different < 0.05 * most else "")
 
 
-def _openings(case: _Case) -> list[Finding]:
-    config, search = case.parts.selfplay, case.parts.search
-    keys = jax.random.split(case.key, 256)
-    starts = selfplay.start_games(config, case.parts.game, keys, case.state.archive)
-    count = _count_different(starts)
-    varies = getattr(search, "gumbel_scale", config.temperature and config.temperature_plies)
+def _openings(parts: Parts, state: TrainState, key: jax.Array) -> Finding:
+    config, keys = parts.selfplay, jax.random.split(key, 256)
+    count = _count_different(selfplay.start_games(config, parts.game, keys, state.archive))
+    drawn = getattr(parts.search, "gumbel_scale", config.temperature and config.temperature_plies)
     sentence = f"{count} different starts among 256"
     advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
-    return [Finding("openings", sentence, advice if count == 1 and not varies else "")]
+    return Finding("openings", sentence, advice if count == 1 and not drawn else "")
 
 
 def _count_different(rows: Any) -> int:
@@ -217,34 +211,32 @@ def _count_different(rows: Any) -> int:
     return len(distinct(pack(rows))[0])
 
 
-def _ends(case: _Case) -> list[Finding]:
-    ended = int(jnp.sum(case.moves.discount == 0))
-    moves = case.moves.discount.size
-    sentence = f"{ended} games ended in {moves:,} moves of self-play"
+def _ends(parts: Parts, state: TrainState, discounts: jax.Array) -> Finding:
+    config, ended = parts.selfplay, int(jnp.sum(discounts == 0))
+    sentence = f"{ended} games ended in {discounts.size:,} moves of self-play"
     advice = "no game reaches its end: raise selfplay.unroll_length, or turn selfplay.carry_over on"
-    config = case.parts.selfplay
-    played = int(case.state.iteration) * config.unroll_length
-    is_early = config.carry_over and played < case.parts.game.max_plies
-    return [Finding("ends of games", sentence, advice if ended == 0 and not is_early else "")]
+    played = int(state.iteration) * config.unroll_length
+    is_early = config.carry_over and played < parts.game.max_plies
+    return Finding("ends of games", sentence, advice if ended == 0 and not is_early else "")
 
 
-def _rate(case: _Case) -> list[Finding]:
-    if case.config.parts:  # Custom parts have a learner without these settings.
+def _rate(config: Config, state: TrainState) -> list[Finding]:
+    if config.parts:  # Custom parts have a learner without these settings.
         return []
-    config, step = case.config.learner, int(case.state.learner.step)
-    rate = float(jnp.asarray(learning_rate(config)(step)))
-    over = step > config.warmup_steps and rate < config.learning_rate / 1000
-    sentence = f"{rate:.2g} at step {step:,}; its peak is {config.learning_rate:.2g}"
+    settings, step = config.learner, int(state.learner.step)
+    rate = float(jnp.asarray(learning_rate(settings)(step)))
+    over = step > settings.warmup_steps and rate < settings.learning_rate / 1000
+    sentence = f"{rate:.2g} at step {step:,}; its peak is {settings.learning_rate:.2g}"
     advice = "the schedule has ended: raise learner.decay_steps or learner.final_learning_rate"
     return [Finding("learning rate", sentence, advice if over else "")]
 
 
-def _gradients(case: _Case) -> list[Finding]:
-    norms = [r["grad_norm"] for r in case.records[-10:] if r.get("grad_norm") is not None]
+def _gradients(config: Config, records: list[dict[str, Any]]) -> list[Finding]:
+    norms = [r["grad_norm"] for r in records[-10:] if r.get("grad_norm") is not None]
     if not norms:
         return []
     norm = float(np.median(norms))
-    clip = 0.0 if case.config.parts else case.config.learner.clip_norm
+    clip = 0.0 if config.parts else config.learner.clip_norm
     sentence = f"median norm {norm:.2g} in the last {len(norms)} iterations"
     if norm == 0:
         return [Finding("gradients", sentence, "nothing is learned: check a custom loss")]
@@ -253,36 +245,21 @@ def _gradients(case: _Case) -> list[Finding]:
     return [Finding("gradients", sentence, advice if wild else "")]
 
 
-def _units(case: _Case) -> list[Finding]:
+def _units(parts: Parts, state: TrainState, samples: Sample) -> Finding:
     """A unit whose weights have no gradient, in any sample, is dead."""
-    variables = case.state.learner.variables
+    variables = state.learner.variables
 
     def loss(params):
-        outputs, _ = case.parts.network.train(
-            {**variables, "params": params}, case.samples.planes, None
-        )
-        policy = policy_loss(outputs[0], case.samples.policy, case.samples.legal)
-        return jnp.mean(policy) + jnp.mean(jnp.square(outputs[1] - case.samples.value))
+        changed = {**variables, "params": params}
+        outputs, _ = parts.network.train(changed, samples.planes, None)
+        policy = policy_loss(outputs[0], samples.policy, samples.legal)
+        return jnp.mean(policy) + jnp.mean(jnp.square(outputs[1] - samples.value))
 
     grads = jax.tree.leaves(jax.jit(jax.grad(loss))(variables["params"]))
     layers = [leaf.reshape(-1, leaf.shape[-1]) for leaf in grads if leaf.ndim > 1]
     # Outputs for actions that are never legal have no gradient.
-    layers = [leaf for leaf in layers if leaf.shape[-1] != case.parts.game.num_actions]
+    layers = [leaf for leaf in layers if leaf.shape[-1] != parts.game.num_actions]
     dead = max((float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers), default=0.0)
     sentence = f"{dead:.0%} of the units of one layer have no gradient"
     advice = "units are dead: lower learner.learning_rate and start again"
-    return [Finding("dead units", sentence, advice if dead > 0.5 else "")]
-
-
-_CHECKS = [
-    _strength,
-    _signs,
-    _policies,
-    _ages,
-    _repeats,
-    _openings,
-    _ends,
-    _rate,
-    _gradients,
-    _units,
-]
+    return Finding("dead units", sentence, advice if dead > 0.5 else "")

@@ -10,6 +10,7 @@ The name `azjax.train` is that of the function, so this module cannot have it.
 import contextlib
 import dataclasses
 import gc
+import math
 import pathlib
 import threading
 import time
@@ -25,8 +26,17 @@ from azjax import _processes as processes
 from azjax import games, runs, training
 from azjax._commands import write_note
 from azjax._settings import from_dict
-from azjax.callbacks import Checkpoints, Interrupts, Printer, Records, Snapshots, Strength
-from azjax.games.base import Game
+from azjax.callbacks import (
+    Checkpoints,
+    Interrupts,
+    Printer,
+    Records,
+    Snapshots,
+    Strength,
+    TimeLimit,
+)
+from azjax.games.base import Game, explain_size
+from azjax.games.check import check_custom
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint, directory, presets
@@ -63,8 +73,7 @@ def train(
 
     Args:
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
-        a `Config`; or custom `Parts`. By default the game of the preset, or tic-tac-toe; or that
-        of the run to resume.
+        a `Config`; or custom `Parts`. None: the game of the preset, or of the run to resume.
       run_dir: the run directory; by default the first free one in `runs/`.
       preset: the settings to start from; by default, the game determines them.
       smoke: whether to shrink everything, to test the whole program in seconds.
@@ -72,16 +81,16 @@ def train(
       resume: whether to resume the run in this directory. The run keeps its settings and, except
         for the given fields, its plan; a custom game or custom parts must be given again.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
-      display: whether to print a line for each iteration, and on stderr what follows the last one.
+      display: whether to print a line for each iteration, and on stderr what comes before the
+        first and after the last one.
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
 
     Raises a KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has
     exited; the iteration is finished and saved first.
     """
     check_callbacks(callbacks)
-    if isinstance(what, Game):
-        with contextlib.suppress(ValueError):  # `make` may have no game of this name.
-            what = what.name if games.make(what.name) is what else what
+    if isinstance(what, Game) and games.is_built_in(what):
+        what = what.name
     if (preset or smoke) and (resume or isinstance(what, Config | Parts)):
         name = "preset" if preset else "smoke"
         raise ValueError(f"{name} chooses settings, but this run has them all: leave {name} out")
@@ -100,6 +109,8 @@ def train(
         config = config if seed is None else dataclasses.replace(config, seed=seed)
         return config, from_dict(Plan, dataclasses.asdict(base) | plan)
 
+    if what is None and not (resume or preset):
+        raise ValueError("what to train is None: give a game, such as 'tic_tac_toe', or a preset")
     if resume:
         if run_dir is None:
             raise ValueError("run_dir is None: name the run to resume")
@@ -109,7 +120,8 @@ def train(
         config, whole = change(config, base)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
-    with open_run(config, parts, whole, run_dir, resume=resume, preset=preset) as run:
+    opening = open_run(config, parts, whole, run_dir, preset=preset, resume=resume, display=display)
+    with opening as run:
         run.train(callbacks, display)
     return run
 
@@ -141,7 +153,9 @@ def open_run(
     *,
     preset: str | None = None,
     resume: bool = False,
+    display: bool = True,
     started: float | None = None,
+    spell: Callable[[str], str] = str,
 ) -> Iterator["Run"]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
 
@@ -154,14 +168,17 @@ def open_run(
       run_dir: the run directory; by default the first free one of `runs/GAME-PRESET-NUMBER`.
       preset: the preset in this name, which is `runs/GAME-NUMBER` without one.
       resume: whether to resume the run in this directory.
+      display: whether to print on stderr what is compiled.
       started: the `time.monotonic()` from which seconds count; now, by default.
+      spell: returns the name of a field of `plan` in an error.
     """
     started = time.monotonic() if started is None else started
     directory.check_locks()
+    check_custom(parts.game)
     _check_processes(config, plan, run_dir, resume)
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
-    goal = _choose_goal(plan, parts.game)
+    goal = _choose_goal(plan, parts.game, spell)
     path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
     with contextlib.ExitStack() as lock:
         if resume:
@@ -170,6 +187,8 @@ def open_run(
         else:
             processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
             state, seconds = None, 0.0
+        if display:
+            _note(_announce(parts, mesh))
         state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
         needs = memory.estimate(parts, mesh, step)
         memory.check_fits(needs)
@@ -183,7 +202,8 @@ def open_run(
             processes.in_first(lambda: lock.enter_context(directory.hold(path)))
         evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
         loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-        yield Run(config, plan, goal, path, loop, needs, mesh.size, verification, evaluation)
+        watching = verification, evaluation
+        yield Run(config, plan, started, goal, path, loop, needs, mesh.size, *watching)
 
 
 def _check_processes(config: Config, plan: Plan, run_dir: files.Path | None, resume: bool) -> None:
@@ -219,13 +239,19 @@ def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Part
     return config, parts, mesh
 
 
-def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
+def _announce(parts: Parts, mesh: Mesh) -> str:
+    shapes = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
+    size = sum(math.prod(shape.shape) for shape in jax.tree.leaves(shapes))
+    where = certificates.device_name(mesh.devices.flat)
+    return f"{parts.game.name}: compiling a training of {size:,} parameters for {where}…"
+
+
+def _choose_goal(plan: Plan, game: Game, spell: Callable[[str], str]) -> certificates.Goal:
     if plan.until == "auto":
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f"{game.name} has too many positions to enumerate, so it cannot be proved that a "
-            f"player is {plan.until}: use until never with max_iterations"
+            f"{spell('until')} is {plan.until!r}, but {explain_size(game)}: use 'never'"
         )
     return plan.until
 
@@ -282,6 +308,7 @@ class Run:
 
     config: Config
     plan: Plan
+    started: float  # The `time.monotonic()` at which this session began.
     goal: certificates.Goal  # That `plan.until` selects for this game.
     run_dir: pathlib.Path
     loop: Loop  # The training loop, with the state to start from.
@@ -347,18 +374,19 @@ class Run:
         verifies_all = verification is None or verification.every == 1
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
         listed: list[Any] = [
+            plan.max_minutes and TimeLimit(self.started, 60 * plan.max_minutes),
             verification,
             self.evaluation,
             verification and Snapshots(verification, self.run_dir),
             matches and Strength(self.loop.parts, matches, games, self.config.seed),
             *custom,
             Records(self.run_dir / "metrics.jsonl"),  # The metrics of this iteration are complete.
-            display and Printer(metrics.print_line),
+            display and Printer(metrics.Lines().print),
             receives_signals and Interrupts(),
             self.certification,
             Checkpoints(self.run_dir, every, keep, verifies_all),
         ]
-        return [callback for callback in listed if callback]
+        return [callback for callback in listed if isinstance(callback, Callback)]
 
     def _has_page(self) -> bool:
         """Returns whether there is a page that is newer than what it shows."""

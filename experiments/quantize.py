@@ -31,7 +31,7 @@ from azjax.networks.integers import LARGEST, VALUES, make_quantized
 from azjax.networks.symmetric import Group, expand, symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, make_parts, pretrained, read_config
-from azjax.search import Evaluator
+from azjax.search import Evaluator, Gumbel
 
 _POSITIONS = 16_384  # Positions in which the range of each unit is measured.
 _SEED = 7
@@ -224,11 +224,12 @@ def run(options: Options) -> int:
         "encoding": parts.network.encoding,
         "symmetric": parts.network.symmetric,
         "iteration": iteration,
-        "search": {
-            "algorithm": "gumbel",
-            "num_simulations": options.simulations or 64,
-            "value_scale": getattr(config.search, "value_scale", 0.1),
-        },
+        "search": dataclasses.asdict(
+            Gumbel(
+                num_simulations=options.simulations or 64,
+                value_scale=getattr(config.search, "value_scale", 0.1),
+            )
+        ),
         "alone": not options.simulations,
         "training": {
             "command": options.command,

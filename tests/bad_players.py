@@ -15,9 +15,16 @@ import guard
 import misere_pile
 from azjax import games
 from azjax.exact import exhaustive, moves
+from azjax.exact import seat as seats
 from azjax.games.base import Game
+from azjax.games.rows import in_batches
+from azjax.networks import Network
+from azjax.players import Agent, Decision
+from azjax.runs.player import Player
+from azjax.search import PUCT
+from azjax.training.parts import Parts, SelfPlayConfig
 from nim import NIM
-from reference import Position
+from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
 from reference import nim as nim_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
@@ -94,3 +101,48 @@ def explore_all(game, act, seat, folder, **settings):
 def replay(game, lines):
     with small_batches():
         return moves.replay(game, lines)
+
+
+# Players of listed moves, for proofs of a seat.
+
+
+def moves_of(rules, policy):
+    """The moves `{position: action}` of a policy in every reachable position."""
+    plies = minimax.reachable(rules)
+    return {p: policy(rules, p) for ply in plies for p in ply if not p.over}
+
+
+def make_player(moves, name="tic_tac_toe", symmetric=False):
+    """Returns a player of the moves `{position: action}`; see `use_listed_players`."""
+    network = Network("absolute", *[None] * 5, symmetric)
+    parts = Parts(pair(name).game, network, PUCT(), SelfPlayConfig(), *[None] * 3)
+    number = np.array([*moves.values()])
+    return Player(parts, {"moves": number, "name": moves}, 6)
+
+
+def _make_agent(player, simulations):
+    """The moves of the player; its search chooses the first move and values all moves at 0."""
+    one, count = pair(player.game.name), player.game.num_actions
+
+    def act(params, key, states):
+        positions = one.positions(states)
+        if simulations:
+            legal = np.array([np.isin(np.arange(count), one.rules.legal(p)) for p in positions])
+            nothing = np.zeros(legal.shape)
+            return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+        moves = np.array([params["name"].get(position, 0) for position in positions])
+        return Decision(moves, np.eye(count)[moves])
+
+    return Agent("listed", act, player.params)
+
+
+def _make_decide(agent):  # Batches of one size, so that operations are compiled once.
+    act = functools.partial(agent.act, agent.params, None)
+    return lambda states: in_batches(act, (states,), 512)
+
+
+def use_listed_players(monkeypatch):
+    """Proofs of a seat use the moves of `make_player`, without a compiled program."""
+    monkeypatch.setattr(seats, "make_agent", _make_agent)
+    monkeypatch.setattr(seats, "make_decide", _make_decide)
+    monkeypatch.setattr(seats, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}")

@@ -117,20 +117,22 @@ def folder(tmp_path, monkeypatch):
     forget()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A real Chromium, without a screen and without a network.
+@pytest.fixture(scope="session")
+def lacking():
+    """Skips a test without the program that it needs; with `AZJAX_REQUIRE_PROGRAMS`, fails it."""
+    return pytest.fail if os.environ.get("AZJAX_REQUIRE_PROGRAMS") else pytest.skip
 
-    Where there is none its tests are skipped, but not with `AZJAX_REQUIRE_BROWSER` set.
-    """
+
+@pytest.fixture(scope="module")
+def browser(lacking):
+    """A real Chromium, without a screen and without a network."""
     from experiments.pictures import open_browser
 
     with contextlib.ExitStack() as stack:
         try:
             chromium = stack.enter_context(open_browser())
         except ValueError as error:
-            missing = pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip
-            missing(str(error))
+            lacking(str(error))
         yield chromium
 
 

@@ -6,6 +6,8 @@ for any text.
 
 import re
 
+from trained import without_progress
+
 
 def find_faults(message, fragments):
     """Returns the fragments that a message lacks, and the message if it has several lines."""
@@ -33,6 +35,7 @@ def assert_refused(*rows, error=ValueError):
 def check_program(main, rows, capfd):
     """Checks that every command line is refused: exit status 2, one line on stderr, no output.
 
+    Lines that end with an ellipsis, which say what goes on, do not count.
     Rows are `(arguments, *fragments)`; the arguments are a line or a list of words.
     """
     wrong = []
@@ -40,7 +43,8 @@ def check_program(main, rows, capfd):
         capfd.readouterr()
         status = main(arguments.split() if isinstance(arguments, str) else arguments)
         out, err = capfd.readouterr()
-        faults = find_faults(err.removesuffix("\n"), [re.compile("^error: "), *fragments])
+        message = without_progress(err).removesuffix("\n")
+        faults = find_faults(message, [re.compile("^error: "), *fragments])
         if status != 2 or out or faults:
             wrong.append((arguments, status, out, err, "lacks", faults))
     assert not wrong, "\n".join(map(str, wrong))

@@ -194,8 +194,8 @@ def files(folder):
 
 
 def without_progress(text):
-    """Removes what slow machines print about their progress, such as `compiling…, 30 s`."""
-    return re.sub(r"^.+, \d+ s\n", "", text, flags=re.MULTILINE)
+    """Removes the lines about what goes on, such as `compiling…` or, later, `compiling…, 30 s`."""
+    return re.sub(r"^.+(…|, \d+ s)\n", "", text, flags=re.MULTILINE)
 
 
 def process_environment():

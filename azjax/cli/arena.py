@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Annotated
 
 import jax
@@ -11,7 +12,7 @@ from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.games.base import check_batch
-from azjax.players import statistics
+from azjax.players import ProgramError, statistics
 from azjax.players.arena import (
     MOST_OPENINGS,
     Match,
@@ -47,22 +48,29 @@ def run(options: Options) -> int:
     if len(agents) < 2:
         raise ValueError("a match needs two players: name 2 players or more")
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
-    openings = None
+    openings, count = None, 1
     if options.openings:
         openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
         if (count := check_batch(game, openings)) < options.openings:
             write_note(f"there are only {count} such openings: all are played")
-    with console.progress() as progress:
-        total = len(agents) * (len(agents) - 1) // 2 * options.games
-        advance = functools.partial(progress.advance, progress.add_task("games", total=total))
-        matches = round_robin(game, agents, options.games, key_games, openings, advance)
+    pairs, per_round = len(agents) * (len(agents) - 1) // 2, 2 * count
+    if (games := -(-options.games // per_round) * per_round) != options.games:
+        write_note(f"each pairing plays {games} games: every opening equally often from each seat")
+    try:
+        with console.progress() as progress:
+            task = progress.add_task("games", total=pairs * games)
+            advance = functools.partial(progress.advance, task)
+            matches = round_robin(game, agents, games, key_games, openings, advance)
+    except ProgramError as error:
+        _show_matches(error.matches)
+        raise
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
     return 0
 
 
-def _show_matches(matches: list[Match]) -> None:
+def _show_matches(matches: Sequence[Match]) -> None:
     rows = [
         (
             *(match.first, match.second, moves),
@@ -71,7 +79,10 @@ def _show_matches(matches: list[Match]) -> None:
         )
         for match in matches
         for moves, tally in (("first", match.moving_first), ("second", match.moving_second))
+        if any(tally)
     ]
+    if not rows:
+        return
     titles = ("moves", "won", "drawn", "lost", "score [95%]", "different")
     console.print_table(("player", "against", *titles), rows, names=2)
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
@@ -92,15 +103,19 @@ def _score(match: Match, tally: Tally) -> str:
 def _show_ratings(fitted: statistics.Ratings) -> None:
     best = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
     rows = [
-        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}")
+        (name, _signed(elo), f"{_signed(low)} … {_signed(high)}")
         for name, elo, low, high in sorted(best, key=lambda row: -row[1])
     ]
     console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
     print(
-        f"advantage of moving first: {advantage.estimate:+.0f} Elo "
-        f"[{advantage.low:+.0f}, {advantage.high:+.0f}]; the average rating is 0"
+        f"advantage of moving first: {_signed(advantage.estimate)} Elo "
+        f"[{_signed(advantage.low)}, {_signed(advantage.high)}]; the average rating is 0"
     )
+
+
+def _signed(elo: float) -> str:
+    return f"{round(elo):+d}"  # No -0.
 
 
 main = console.make_main(run, Options, "azjax arena", "nothing was written", players.HELP)

@@ -16,7 +16,8 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import choose_kinds, fill, scan
 from azjax.comparison import Curves, Effect
 from azjax.runs import presets
-from azjax.runs.config import Config
+from azjax.runs.config import Config, make_parts
+from azjax.training import Parts
 from azjax.viz.comparison import write_comparison
 
 
@@ -54,27 +55,28 @@ class Options:
 def run(options: Options) -> int:
     """Compares the settings; returns 0."""
     processes.set_cpu_devices(processes.cores())
-    game = custom.find_game(options.game)
     settings = _combine(options)
     with console.progress() as bar:
         task = bar.add_task("compiling", total=None)
-        curves = comparison.compare(
+        result = comparison.compare(
             settings,
-            game,
             options.out,
             seeds=options.seeds,
             iterations=options.iterations,
             tell=lambda sentence: bar.update(task, description=sentence),
         )
-    effects = comparison.effects(curves, options.target)
-    _show(options, curves, effects)
-    page = write_comparison(options.out.with_suffix(".html"), game.name, curves, effects)
+    effects = result.effects(options.target)
+    _show(options.target, result.curves, effects)
+    page = write_comparison(options.out.with_suffix(".html"), result, effects)
     print(f"results: {options.out}\npage: {page}")
     return 0
 
 
-def _combine(options: Options) -> dict[str, Config]:
-    """Returns the combinations of all values, by what distinguishes them."""
+def _combine(options: Options) -> dict[str, Config | Parts]:
+    """Returns the combinations of all values, by what distinguishes them.
+
+    Those of a custom game are parts.
+    """
     given = custom.find_new(custom.Typed(game=options.game))
     varied = []
     for text in options.vary:
@@ -84,7 +86,7 @@ def _combine(options: Options) -> dict[str, Config]:
         if name in ("game", "seed"):
             raise ValueError(f"--vary {text} is not a setting: use --game, or --seeds")
         varied.append([(name, value) for value in values.split(",")])
-    settings = {}
+    settings: dict[str, Config | Parts] = {}
     for chosen in itertools.product(*varied):
         words = [word for pair in chosen for word in _spell(*pair)]
         base, *_ = presets.choose(
@@ -94,7 +96,8 @@ def _combine(options: Options) -> dict[str, Config]:
             change=lambda config, words=words: choose_kinds(config, scan(words)),
         )
         name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
-        settings[name] = fill(base, words, "azjax train")
+        config, game = fill(base, words, "azjax train"), given[1]
+        settings[name] = config if game is None else make_parts(config, game)
     return settings
 
 
@@ -106,10 +109,10 @@ def _spell(name: str, value: str) -> list[str]:
     return [f"--{section}{dot}{'' if value == 'true' else 'no-'}{field}"]
 
 
-def _show(options: Options, curves: list[Curves], effects: list[Effect]) -> None:
+def _show(target: float, curves: list[Curves], effects: list[Effect]) -> None:
     rows = []
     for one, effect in zip(curves, [None, *effects], strict=True):
-        cost = one.cost(options.target)
+        cost = one.cost(target)
         reached, middle = np.count_nonzero(np.isfinite(cost)), np.median(cost)
         rows.append(
             (
@@ -117,15 +120,15 @@ def _show(options: Options, curves: list[Curves], effects: list[Effect]) -> None
                 f"{reached} of {len(cost)}",
                 f"{middle:,.0f}" if math.isfinite(middle) else "–",
                 f"{statistics.median(one.errors[-1]):.2%}",
+                "–" if one.searched is None else f"{statistics.median(one.searched):.2%}",
                 f"{one.seconds[-1]:.1f}",
                 "" if effect is None else "{:.2f} [{:.2f}, {:.2f}]".format(*effect.ratio),
                 "" if effect is None else f"{effect.p_value:.3f}",
             )
         )
-    goal = f"error {options.target:.2%}"
-    ratio = f"ratio of {effects[0].measure if effects else 'error'} [95%]"
-    titles = ("setting", goal, "evaluations", "last error", "seconds", ratio, "p")
-    console.print_table(titles, rows)
+    ratio = f"ratio [95%] of\n{effects[0].measure if effects else 'error'}"
+    errors = (f"error\n{target:.2%}", "evaluations", "last\nerror", "with\nsearch")
+    console.print_table(("setting", *errors, "seconds", ratio, "p"), rows)
 
 
 main = console.make_main(run, Options, "azjax compare", "run it again to continue")

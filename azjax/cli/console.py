@@ -3,14 +3,17 @@
 import contextlib
 import functools
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import Progress
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -20,12 +23,13 @@ from azjax._commands import write_note
 from azjax.cli import parsing
 from azjax.games import solver
 from azjax.games.base import Game
+from azjax.players import ProgramError
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
-_USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
+_USER_ERRORS += (processes.OtherProcessError, FloatingPointError, ProgramError)
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
 
 
@@ -50,7 +54,8 @@ def run(program: Callable[[], int], interrupted: str) -> int:
         sets `interrupts.now.outcome`.
 
     Returns:
-      The status of `program`; 2 after a user error; after a signal, what shells report for it, such
+      The status of `program`; 1 if another program that plays stops answering; 2 after another user
+      error; after a signal, what shells report for it, such
       as 130 for Ctrl-C; 141, as for SIGPIPE, if the reader of stdout or stderr is closed.
     """
     interrupts.now.outcome, interrupts.now.signal = interrupted, signal.SIGINT
@@ -64,7 +69,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
             if isinstance(error, OSError) and error.strerror:
                 error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
             write_note(f"error: {error}")
-            return 2
+            return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
         status = 128 + interrupts.now.signal
@@ -165,21 +170,31 @@ def print_table(
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    If the table is wider than the terminal, names are folded, but not headings or numbers.
+    If the table is wider than the terminal, names stand above their numbers.
     """
+    rows, stdout = list(rows), _open_stdout()
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
-        is_name, least = column < names, len(heading)
-        justify = "left" if is_name else "right"
-        table.add_column(
-            heading, justify=justify, overflow="fold", no_wrap=not is_name, min_width=least
-        )
+        table.add_column(heading, justify="left" if column < names else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    print_rich(table)
+    unlimited = stdout.options.update(max_width=sys.maxsize)
+    if Measurement.get(stdout, unlimited, table).maximum <= stdout.width or not names:
+        stdout.print(table)
+        return
+    table.columns[:names] = []
+    lines = stdout.render_lines(table, pad=False)
+    for number, line in enumerate(lines, len(rows) - len(lines)):
+        if number >= 0:
+            stdout.print(Text(" – ".join(rows[number][:names])))
+        stdout.print(Segments([*line, Segment.line()]), end="")
 
 
 def print_rich(content: Any) -> None:
     """Prints a rich object as wide as the terminal, or with 100 columns into a pipe."""
+    _open_stdout().print(content)
+
+
+def _open_stdout() -> Console:
     stdout = Console()
-    (stdout if stdout.is_terminal else Console(width=100)).print(content)
+    return stdout if stdout.is_terminal else Console(width=100)

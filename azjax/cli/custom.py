@@ -21,9 +21,8 @@ from azjax.cli import console
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import pretrained
 from azjax.runs.config import IN_PYTHON, Config, CustomNetworkConfig, is_custom, make_parts
-from azjax.runs.player import Player, is_pretrained, load, read_settings
+from azjax.runs.player import Player, check_name, is_pretrained, load, read_settings
 from azjax.training.parts import Parts
 
 _WANTED = "give FILE.py:FUNCTION"
@@ -90,7 +89,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
             raise ValueError(f"{run_dir} was trained without --{option}: leave it out")
     if "game" not in recorded and typed.game not in (None, config.game):
         raise ValueError(
-            f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
+            f"{run_dir} plays {config.game}, not {typed.game}: use a player of {typed.game}"
         )
     return config
 
@@ -150,14 +149,10 @@ def name_player(typed: Typed, player: str | None) -> Typed:
         return typed
     if typed.run_dir is not None:
         raise ValueError(f"{player} and --run-dir {typed.run_dir} name two players: leave one out")
-    if not is_pretrained(player):
-        if player in pretrained.names():
-            raise ValueError(
-                f"{player} is a folder here, which hides the player of this name: rename it, or "
-                f"name it with --run-dir {player}"
-            )
-        unknown = pretrained.describe_unknown(player)
-        raise ValueError(f"{unknown}; or name a run with --run-dir")
+    try:
+        check_name(player)
+    except ValueError as error:
+        raise ValueError(f"{error}; or name a run with --run-dir") from None
     return dataclasses.replace(typed, run_dir=pathlib.Path(player))
 
 
@@ -186,8 +181,8 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> s
     return shlex.join(words)
 
 
-def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
-    """Returns the folder and the player of the run that is named, or of the newest."""
+def find_run(typed: Typed) -> pathlib.Path:
+    """Returns the folder of the run that is named, or of the newest."""
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of = f" of {typed.game}" if typed.game else ""
@@ -197,6 +192,12 @@ def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
             f"runs/ has no trained player{of}: train one with "
             f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"
         )
+    return run_dir
+
+
+def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
+    """Returns the folder and the player of the run that is named, or of the newest."""
+    run_dir = find_run(typed)
     check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
         return run_dir, load_player(run_dir, typed)

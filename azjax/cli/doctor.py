@@ -15,9 +15,12 @@ class Options:
 
 def run(options: Options) -> int:
     """Prints a line for each finding; returns 0 if all is well."""
-    run_dir, player = custom.open_player(options.run)
+    run_dir = custom.find_run(options.run)
+    config = custom.check_run(run_dir, options.run)
+    custom.note_edited(run_dir, config, options.run)
     with console.busy("examining…"):
-        findings = diagnosis.diagnose(run_dir, player.game, player.parts)
+        parts = custom.parts_for(config, options.run)
+        findings = diagnosis.diagnose(run_dir, parts=parts)
     for finding in findings:
         mark = "NO" if finding.advice else "ok"
         print(f"{mark}  {finding.name}: {finding.sentence}")

@@ -10,9 +10,9 @@ from azjax._commands import write_note
 from azjax._files import check_folder
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.drawing import Drawing, node
+from azjax.drawing import Drawing
 from azjax.runs.player import Player, read_settings
-from azjax.viz import animation, page, report
+from azjax.viz import animation, page, pictures, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
 
 _MOST_NETWORKS = 8
@@ -79,15 +79,19 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 
 
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """Returns recorded games, for rules that the page cannot search."""
-    left_out = (
-        f"The page does not have the rules of {game_title(player.game.name)}. So it shows recorded "
-        "games; you cannot search or play."
+    """Returns recorded searches and games, for rules that the page cannot search."""
+    write_note(
+        f"the page does not have the rules of {game_title(player.game.name)}: it shows recorded "
+        "searches and games instead"
     )
-    write_note(left_out)
+    intro = (
+        "A tree has the most visited positions of one search: visits N, mean value Q for the "
+        "player who moved there, and prior P. Open a move to see its search. You cannot play here: "
+        "this page does not have the rules of the game."
+    )
     return [
+        page.Section("The search, move by move", intro, element=pictures.search_strips(player)),
         report.games(player, read_settings(run_dir).seed),
-        page.Section("Not included", element=node("p", {"class": "az-about"}, left_out)),
     ]
 
 

@@ -1,8 +1,8 @@
 """Plays Go, Hex or Othello for a graphical program such as GoGui or Sabaki: `azjax gtp go_9x9`.
 
 The programs talk by the Go Text Protocol, version 2 (Farneback 2002), on stdin and stdout. Vertices
-of Go and Othello are those of the protocol: `A1` is the lower left, and the letter I is skipped. In
-Hex, `a1` is the upper left, as everywhere.
+are the names of the moves elsewhere: `a1` is the lower left of Go, where the letter i is skipped,
+and the upper left of Othello and Hex.
 """
 
 import dataclasses
@@ -20,8 +20,8 @@ from azjax._settings import Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.cli.play import Machine
-from azjax.games.base import Game, State
-from azjax.players.gtp import kind_of, vertices
+from azjax.games.base import Game, State, name_actions
+from azjax.players.gtp import KOMI, kind_of
 
 _COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
@@ -59,7 +59,7 @@ class Engine:
 
     def __init__(self, game: Game, machine: Machine):
         """Raises a ValueError for a game without stones on a square board."""
-        self._is_hex, self.is_over = kind_of(game) == "hex", False
+        self._kind, self.is_over = kind_of(game), False
         self._game, self._machine, self._size = game, machine, game.board_shape[0]
         self._step, self._legal = jax.jit(game.step), jax.jit(game.legal_actions)
         self._history: list[State] = [game.init()]
@@ -71,13 +71,14 @@ class Engine:
             "known_command": lambda name: str(name in self._commands).lower(),
             "boardsize": self._set_size,
             "clear_board": self._clear,
-            "komi": lambda number: "",  # It belongs to the rules of the game.
             "play": self._play,
             "genmove": self._generate,
             "undo": self._undo,
             "showboard": lambda: f"\n{game.display.render(self._state)}",
             "quit": self._quit,
         }
+        if self._kind == "go":
+            self._commands["komi"] = self._check_komi
 
     @property
     def _state(self) -> State:
@@ -102,6 +103,11 @@ class Engine:
             raise ValueError("unacceptable size")
         return self._clear()
 
+    def _check_komi(self, number: str) -> str:
+        if number.rstrip("0") != str(KOMI):
+            raise ValueError(f"unacceptable komi: the game is played with {KOMI}")
+        return ""
+
     def _clear(self) -> str:
         self._history = [self._game.init()]
         return ""
@@ -125,9 +131,8 @@ class Engine:
     def _play(self, color: str, vertex: str) -> str:
         self._check_turn(color)
         legal = np.flatnonzero(self._legal(self._state)).tolist()
-        named = {
-            name.lower(): action for action, name in enumerate(vertices(self._game, self._state))
-        }
+        names = name_actions(self._game, self._state)
+        named = {name: action for action, name in enumerate(names)}
         if named.get(vertex.lower()) not in legal:
             raise ValueError("illegal move")
         self._advance(named[vertex.lower()])
@@ -135,10 +140,10 @@ class Engine:
 
     def _generate(self, color: str) -> str:
         if bool(self._game.is_over(self._state)):
-            return "resign" if self._is_hex else "PASS"
+            return "resign" if self._kind == "hex" else "pass"
         self._check_turn(color)
         action = int(self._machine.decide(self._state).action)
-        vertex = vertices(self._game, self._state)[action]
+        vertex = name_actions(self._game, self._state)[action]
         self._advance(action)
         return vertex
 

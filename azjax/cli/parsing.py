@@ -77,7 +77,10 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
                 f"{option} is a setting of {' and '.join(kinds)}: leave it out, or add {tag} "
                 f"{' or '.join(kinds)}"
             )
-        parser.error(f"{rest[0]!r} is unknown here{settings.did_you_mean(option, options)}")
+        hint = settings.did_you_mean(option, options)
+        if not places and "--game" in options and not option.startswith("-"):
+            hint = f"; did you mean --game {option}?"
+        parser.error(f"{rest[0]!r} is unknown here{hint}")
     content = dataclasses.asdict(default)
     for path, value in vars(found).items():
         option, hint = hints[path]

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -15,7 +16,7 @@ from rich.text import Text
 from azjax._settings import Range
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.cli.players import HELP, choose_game, make_agent
+from azjax.cli.players import HELP, choose_game, is_form, make_agent
 from azjax.games.base import Game, State, name_actions, play
 from azjax.players import Agent, Decision
 from azjax.runs import pretrained
@@ -23,6 +24,7 @@ from azjax.runs.player import is_pretrained
 
 HUMAN = "human"
 MARKS = "XO"  # The marks of players 0 and 1.
+_LOST = -0.9  # A hint that expects less, a score below 5%, says that every move loses.
 _COMMANDS = """\
 a move     plays it; the board shows the names of moves, such as 4 or d3
 hint, ?    shows a strong player's estimate of each of your moves
@@ -51,6 +53,9 @@ class Options:
 
 def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     """Makes the players: a seat without one goes to a person, or to the default opponent."""
+    if options.player is not None and (options.player == HUMAN or is_form(options.player)):
+        spec = shlex.quote(options.player)
+        raise ValueError(f"{options.player} needs a seat: write --x {spec} or --o {spec}")
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
     typed, game = choose_game(named, custom.name_player(options.typed, options.player))
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
@@ -93,7 +98,7 @@ class Machine:
 
     def __init__(self, agent: Agent, key: jax.Array):
         """Compiles the player."""
-        self.name, self._params, self._key = agent.name, agent.params, key
+        self.name, self._key, self._agent = agent.name, key, agent
         self._decide = jax.jit(agent.act)
 
     def decide(self, state: State) -> Decision:
@@ -101,7 +106,8 @@ class Machine:
         self._key, key = jax.random.split(self._key)
         batch = jax.tree.map(lambda leaf: leaf[None], state)
         with console.busy(f"{self.name} is choosing a move"):
-            decision = jax.device_get(self._decide(self._params, key, batch))
+            decision = jax.device_get(self._decide(self._agent.params, key, batch))
+        self._agent.check()
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
 
@@ -207,13 +213,20 @@ def show(game: Game, state: State) -> None:
 
 def expects(decision: Decision, seat: int) -> str:
     """Returns the value that a player expects from its move; empty without an estimate."""
+    value = _value(decision)
+    return "" if value is None else f", value {_signed(value)} for {MARKS[seat]}"
+
+
+def _value(decision: Decision) -> float | None:
     value, action = decision.value, int(decision.action)
     tried = decision.visit_counts is None or decision.visit_counts[action]
     if decision.q_values is not None and tried:
         value = decision.q_values[action]
-    if value is None:
-        return ""
-    return f", value {round(float(value), 2) + 0.0:+.2f} for {MARKS[seat]}"  # No -0.00.
+    return None if value is None else float(value)
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"  # No -0.00.
 
 
 def show_hint(
@@ -221,19 +234,22 @@ def show_hint(
 ) -> None:
     """Prints a player's estimates for every legal move and marks its choice."""
     print(f"{name} would play {names[int(decision.action)]}{expects(decision, seat)}")
+    value = _value(decision)
+    if value is not None and value < _LOST:
+        print(f"{name} expects every move to lose.")
     columns = {
-        "visits": (decision.visit_counts, "{:,}"),
-        "Q": (decision.q_values, "{:+.2f}"),
-        "prior": (decision.prior, "{:.1%}"),
-        "policy": (decision.weights, "{:.1%}"),
+        "visits": (decision.visit_counts, "{:,}".format),
+        "Q": (decision.q_values, _signed),
+        "prior": (decision.prior, "{:.1%}".format),
+        "policy": (decision.weights, "{:.1%}".format),
     }
     columns = {title: column for title, column in columns.items() if column[0] is not None}
     rows = []
     for action in np.flatnonzero(legal).tolist():
         unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
         cells = [
-            "" if title == "Q" and unvisited else style.format(values[action] + 0)
-            for title, (values, style) in columns.items()
+            "" if title == "Q" and unvisited else write(values[action])
+            for title, (values, write) in columns.items()
         ]
         rows.append((names[action], *cells, "best" if action == decision.action else ""))
     console.print_table(("move", *columns, ""), rows, names=0)

@@ -1,6 +1,7 @@
 """Players as the command line describes them: `uct:100`, `puct:50@runs/NAME#20`."""
 
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from azjax.players import (
 from azjax.players.gtp import gtp_agent
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.runs import pretrained
-from azjax.runs.player import Player, read_settings
+from azjax.runs.player import Player, check_name, read_settings
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
@@ -78,6 +79,11 @@ _FORMS = {  # What may follow a name.
 _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 
 
+def is_form(text: str) -> bool:
+    """Returns whether a word describes a player, and is not the name of one that comes along."""
+    return re.split("[:@#]", text)[0] in (*_FORMS, "gtp")
+
+
 class Spec(NamedTuple):
     """A parsed description of a player."""
 
@@ -94,9 +100,12 @@ def parse(text: str) -> Spec:
         return Spec("gtp")
     if name not in _FORMS:
         if text in pretrained.names():
+            check_name(text)
             return Spec("shipped", run_dir=pathlib.Path(text))
+        if os.path.isdir(text):
+            raise ValueError(f"{text} is a folder: write network@{text} if it is that of a run")
         known = [*_FORMS, *pretrained.names()]
-        names = ", ".join(known) + did_you_mean(name, known)
+        names = f"{', '.join(known)}, or human in azjax play{did_you_mean(name, known)}"
         raise ValueError(f"unknown player {name!r}: use one of {names}")
     form = _FORMS[name]
     match = re.fullmatch(name + "".join(map(_PATTERNS.__getitem__, form)), text)
@@ -114,9 +123,13 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
     The run is the first one that a description names, or the newest, or the player of the game that
     comes with azjax. Without any run and game, the game is tic-tac-toe.
     """
+    if typed.game and not typed.parts:
+        custom.find_game(typed.game)  # Its name may be wrong.
     named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
     typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
-    if typed.run_dir is None and (shipped := typed.game or _FIRST) in pretrained.names():
+    shipped = typed.game or _FIRST
+    is_free = not os.path.isdir(shipped)  # A player that nobody named must not be an error.
+    if typed.run_dir is None and is_free and shipped in pretrained.names():
         typed = dataclasses.replace(typed, run_dir=pathlib.Path(shipped))
     of_run = custom.check_run(typed.run_dir, typed, alone=False).game if typed.run_dir else _FIRST
     name = typed.game or of_run

@@ -80,7 +80,16 @@ def _main(arguments: list[str] | None) -> int:
         _set_outcome(custom.name_run(resumed, config, typed))
     parts, started = custom.parts_for(config, typed), interrupts.now.started
     resume = resumed is not None
-    opening = open_run(config, parts, plan, run_dir, preset=preset, resume=resume, started=started)
+    opening = open_run(
+        config,
+        parts,
+        plan,
+        run_dir,
+        preset=preset,
+        resume=resume,
+        started=started,
+        spell=spell,
+    )
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
@@ -162,10 +171,10 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
+    more = f" --max-iterations {2 * iterations}" if iterations >= run.plan.max_iterations else ""
     if not run.reached:
         write_note(
-            f"not {run.goal} after {iterations} iterations: continue with --resume "
-            f"{named} --max-iterations {2 * iterations}"
+            f"not {run.goal} after {iterations} iterations: continue with --resume {named}{more}"
         )
     elif not trained:
         write_note(

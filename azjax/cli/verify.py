@@ -18,7 +18,15 @@ from azjax.cli.parsing import Place
 from azjax.exact import exhaustive
 from azjax.exact.repair import OverrideTable
 from azjax.exact.seat import SeatProof, prove_seat
-from azjax.games.base import ILLEGAL, Game, Positions, State, choose, name_actions
+from azjax.games.base import (
+    ILLEGAL,
+    Game,
+    Positions,
+    State,
+    choose,
+    explain_size,
+    name_actions,
+)
 from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
@@ -85,8 +93,8 @@ def examine(options: Options) -> int:
         return _verify(options, player)
     if options.until is not None:
         raise ValueError(
-            f"{player.game.name} has too many positions to enumerate, so --until {options.until} "
-            "cannot be proved: leave it out to count errors on labelled positions"
+            f"{explain_size(player.game)}, so --until {options.until} cannot be proved: "
+            "leave it out to count errors on labelled positions"
         )
     _evaluate(options, player, player.game.positions())
     return 0

@@ -11,10 +11,11 @@ import functools
 import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from azjax._files import remove
 from azjax.exact import ply_files
 from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
 from azjax.games.base import Game
@@ -81,13 +82,15 @@ def explore(
     symmetries = symmetries_of(game, symmetric).actions
     settings = {"seat": int(seat), "symmetric": bool(symmetric), "compare": bool(compare)}
     ply_files.begin(game, folder, symmetries, starts, part_size, settings)
-    shortest = min(map(len, starts))
+    shortest, games = min(map(len, starts)), float(len(starts))
     state = Exploration(0, 0, 0, Ends(0, np.zeros(3, np.int64), np.zeros(3)), None, False)
     choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
     for ply in itertools.count():
-        ply_folder = ply_files.ply_path(folder, ply)
-        bounds = ply_files.load_bounds(ply_folder)
-        if not bounds[-1]:
+        here = ply_files.read_ply(folder, ply)
+        with ply_files.readable(here.folder):
+            if not np.isclose(here.games, games, rtol=1e-9, atol=0):  # Sums of floats are rounded.
+                raise ValueError(f"{here.games:g} games lead there, not {games:g}")
+        if not here.bounds[-1]:
             return
         if ply + shortest >= game.max_plies:
             [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
@@ -96,24 +99,26 @@ def explore(
                 f"its max_plies is {game.max_plies}: set max_plies to the length of its longest "
                 "game"
             )
-        paths = _explore_ply(game, choose, symmetries, ply_folder, bounds)
-        for path, done in zip(paths, bounds[1:].tolist(), strict=True):
-            state = state._replace(ply=ply, positions=done, total=int(bounds[-1]))
-            yield (state := _add_part(state, folder, path))
+        games = 0.0
+        paths = _explore_ply(game, choose, symmetries, here)
+        for path, done in zip(paths, here.bounds[1:].tolist(), strict=True):
+            part = ply_files.read(path)
+            games += part["onward"]
+            state = state._replace(ply=ply, positions=done, total=int(here.bounds[-1]))
+            yield (state := _add_part(state, folder, part))
         if not ply_files.ply_path(folder, ply + 1).exists():
             ply_files.gather(folder, ply, part_size)
-        for path in ply_folder.glob("children-*.npy"):
-            path.unlink()
+        for path in (*here.folder.glob("children-*"), *here.folder.glob("part-*")):
+            remove(path)
 
 
-def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
-    lost, file = state.lost, ply_files.load(path)
-    decisions, moves, games = state.ends
-    ends = Ends(decisions + int(file["decisions"]), moves + file["moves"], games + file["games"])
-    if lost is None and len(file["lost"]):
-        parents, last = file["lost"][:1].T
-        lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
-    breaks_symmetry = state.breaks_symmetry or bool(file["breaks_symmetry"])
+def _add_part(state: Exploration, folder: pathlib.Path, part: dict[str, Any]) -> Exploration:
+    lost, (decisions, moves, games) = state.lost, state.ends
+    ends = Ends(decisions + part["decisions"], moves + part["moves"], games + part["games"])
+    if lost is None and part["lost"]:
+        parent, last = part["lost"][0]
+        lost = (*ply_files.lines_to(folder, state.ply, np.array([parent]))[0], last)
+    breaks_symmetry = state.breaks_symmetry or part["breaks_symmetry"]
     return state._replace(ends=ends, lost=lost, breaks_symmetry=breaks_symmetry)
 
 
@@ -121,36 +126,34 @@ def _explore_ply(
     game: Game,
     choose: Callable[[np.ndarray, Callable[[int], Line]], Moves],
     symmetries: np.ndarray,
-    ply_folder: pathlib.Path,
-    bounds: np.ndarray,
+    here: ply_files.Ply,
 ) -> Iterator[pathlib.Path]:
-    """Yields the path of `ends-N.npz` for each part of a ply, once the file is written.
+    """Yields the path of `ends-N.json` for each part of a ply, once the file is written.
 
     The player chooses its moves in this thread, so that it can be interrupted. Other threads
     compute the next positions.
     """
-    names = ply_files.PARTS, ply_files.CHILDREN, ply_files.ENDS
-    parts, children, paths = (ply_files.paths_of(ply_folder, name) for name in names)
+    children, paths = here.paths(ply_files.CHILDREN), here.paths(ply_files.ENDS)
 
     def choose_all():
         for number, path in enumerate(paths):
             chosen = None
             if not path.exists():
-                rows = np.array(ply_files.load(parts[number]))
+                rows = np.array(here.load(ply_files.PARTS, number))
                 chosen = rows, choose(rows, functools.partial(line_to, number))
             yield number, chosen
 
     def line_to(number, row):
-        index = bounds[number : number + 1] + row
-        return ply_files.lines_to(ply_folder.parent, int(ply_folder.name), index)[0]
+        index = here.bounds[number : number + 1] + row
+        return ply_files.lines_to(here.folder.parent, int(here.folder.name), index)[0]
 
     def make_chosen(task):
         number, chosen = task
         if chosen is not None:
             rows, moves = chosen
-            after, ends = make_moves(game, symmetries, rows, moves, int(bounds[number]))
-            ply_files.save(children[number], after)
-            ply_files.save(paths[number], **ends)
+            after, ends = make_moves(game, symmetries, rows, moves, int(here.bounds[number]))
+            digest = ply_files.save(children[number], after)
+            ply_files.write(paths[number], {**ends, "children": digest})
         return paths[number]
 
     return ply_files.in_threads(make_chosen, choose_all())
@@ -164,12 +167,10 @@ def finish(steps: Steps) -> Exploration:
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
     for ply in itertools.count():
-        here = ply_files.ply_path(folder, ply)
-        if not here.exists():
+        if not ply_files.ply_path(folder, ply).exists():
             return
-        moves = [np.zeros((0, 2), np.int64)]
-        ends = ply_files.paths_of(here, ply_files.ENDS)
-        moves += [ply_files.load(path)["lost"] for path in ends if path.exists()]
-        parents, last = np.concatenate(moves).T
-        before = ply_files.lines_to(folder, ply, parents) if len(parents) else []
-        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))
+        ends = map(ply_files.read, ply_files.read_ply(folder, ply).paths(ply_files.ENDS))
+        if lost := [pair for part in ends for pair in part["lost"]]:
+            parents, last = np.array(lost).T
+            before = ply_files.lines_to(folder, ply, parents)
+            yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

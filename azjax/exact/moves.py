@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from azjax.games import rows as packing
-from azjax.games.base import Game, State, init_batch
+from azjax.games.base import Game, State, check_rewards, init_batch, is_reward
 
 Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
@@ -139,12 +139,13 @@ def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarra
 def make_moves(
     game: Game, symmetries: np.ndarray, rows: np.ndarray, moves: Moves, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Returns the rows of the next positions, and the arrays of `ends-N.npz`; see `ply_files`."""
+    """Returns the rows of the next positions, and the content of `ends-N.json`; see `ply_files`."""
     parents, actions = np.nonzero(moves.played)
     before = rows["images"][parents]
     transformed = symmetries[:, actions].T.ravel().astype(np.int32)
     made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
+    check_rewards(game, is_reward(rewards, over))
     rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
     signs = np.where(moves.is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
@@ -156,8 +157,10 @@ def make_moves(
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
-    ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
-    return merge(children), {**ends, "breaks_symmetry": moves.breaks_symmetry}
+    arrays = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
+    ends: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
+    ends |= {"onward": float(children["games"].sum()), "breaks_symmetry": moves.breaks_symmetry}
+    return merge(children), ends
 
 
 def merge(rows: np.ndarray) -> np.ndarray:

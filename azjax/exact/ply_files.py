@@ -1,39 +1,42 @@
 """The files of exhaustive play: a folder for each ply, with its positions in parts.
 
-| file                 | content                                                             |
-| -------------------- | ------------------------------------------------------------------- |
-| `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
-| `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
-| `PLY/ends-N.npz`     | games that end there, and whether the player breaks symmetry        |
-| `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
-| `settings.json`      | what determines the positions, with the line to each one of ply 0   |
+| file                 | content                                                              |
+| -------------------- | -------------------------------------------------------------------- |
+| `PLY/summary.json`   | the number of positions in each part, of all games that lead to them |
+| `PLY/part-N.npy`     | positions, until the next ply exists                                 |
+| `PLY/moves-N.npy`    | `parent` and `action` of each position                               |
+| `PLY/children-N.npy` | the positions after them, until the next ply exists                  |
+| `PLY/ends-N.json`    | games that end there, and whether the player breaks symmetry         |
+| `settings.json`      | what determines the positions, with the line to each one of ply 0    |
 
 The fields of a position are `hash`, `images` (its symmetric copies, itself first), `games` (that
 lead to it), `parent` (its index in the previous ply) and `action`.
+
+Every file is checked when it is read. JSON files have a SHA-256 of their content, which includes
+their place; a summary has those of the parts and moves, and the ends have that of the children.
 """
 
 import collections
 import concurrent.futures
 import contextlib
-import json
 import pathlib
 import shutil
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
-from azjax._files import remove, replacing, write_json
+from azjax._files import check_digest, digest_file, read_sealed, remove, write_sealed
 from azjax._processes import cores
 from azjax.exact.moves import Line, merge, players_and_legal, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game
 
 _WORKERS = min(cores(), 8)  # Threads; each holds one part in memory.
-_SETTINGS, _BOUNDS = "settings.json", "bounds.npy"
-PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
+_SETTINGS, _SUMMARY = "settings.json", "summary.json"
+PARTS, MOVES = "part-{:06d}.npy", "moves-{:06d}.npy"
+CHILDREN, ENDS = "children-{:06d}.npy", "ends-{:06d}.json"
 
 
 def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
@@ -41,40 +44,73 @@ def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
     return folder / f"{ply:03d}"
 
 
-def load_bounds(ply_folder: pathlib.Path) -> np.ndarray:
-    """Returns the index of the first position of each part of a ply, and the number of all."""
-    return np.array(load(ply_folder / _BOUNDS))
+class Ply(NamedTuple):
+    """A ply, from its `summary.json`."""
+
+    folder: pathlib.Path
+    bounds: np.ndarray  # The index of the first position of each part, and the number of all.
+    games: float  # Sequences of moves that lead to its positions.
+    digests: dict[str, str]  # Of the parts and moves, by the names of their files.
+
+    def paths(self, name: str) -> list[pathlib.Path]:
+        """Returns the path of one file for each part, such as `ENDS`."""
+        return [self.folder / name.format(number) for number in range(len(self.bounds) - 1)]
+
+    def load(self, name: str, number: int) -> np.ndarray:
+        """Returns `PARTS` or `MOVES` of a part, memory-mapped."""
+        name = name.format(number)
+        return load(self.folder / name, self.digests[name])
 
 
-def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
-    """Returns the path of one file for each part of a ply, such as `PARTS`."""
-    return [ply_folder / name.format(number) for number in range(len(load_bounds(ply_folder)) - 1)]
+def read_ply(folder: pathlib.Path, ply: int) -> Ply:
+    """Reads the summary of a ply."""
+    here = ply_path(folder, ply)
+    content = read(here / _SUMMARY)
+    return Ply(here, np.array(content["bounds"]), content["games"], content["files"])
 
 
-def load(path: pathlib.Path) -> Any:
-    """Returns the memory-mapped array of a file, or the arrays by name."""
-    with _readable(path):
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r")
-        with path.open("rb") as file:
-            return dict(np.load(file))
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Reads a JSON file of a ply."""
+    with readable(path.parent):
+        content = read_sealed(path)
+        if content.get("place") != _place(path):
+            raise ValueError(f"its {path.name} is that of another part")
+        return content
+
+
+def write(path: pathlib.Path, content: dict[str, Any]) -> None:
+    """Writes a JSON file of a ply, atomically."""
+    write_sealed(path, {"place": _place(path), **content})
+
+
+def _place(path: pathlib.Path) -> str:
+    """Returns exploration, ply and name: a file is not used in the place of another."""
+    return "/".join(path.absolute().parts[-3:])
+
+
+def load(path: pathlib.Path, digest: str) -> np.ndarray:
+    """Returns the array of a file, memory-mapped."""
+    with readable(path.parent):
+        return np.load(check_digest(path.parent, path.name, digest), mmap_mode="r")
 
 
 @contextlib.contextmanager
-def _readable(path: pathlib.Path) -> Iterator[None]:
+def readable(folder: pathlib.Path) -> Iterator[None]:
+    """Explains the damage of a file in the folder of an exploration or a ply."""
     try:
         yield
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is missing or damaged ({error}): delete the folder of this exploration, and "
-            "explore again"
+            f"{folder} is damaged ({error}): delete the folder of this exploration, and explore "
+            "again"
         ) from error
 
 
-def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
-    """Writes one array or several, atomically."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays) if array is None else np.save(file, array)
+def save(path: pathlib.Path, array: np.ndarray) -> str:
+    """Writes an array; returns the SHA-256 of the file, without which it is not read."""
+    with path.open("wb") as file:
+        np.save(file, array)
+    return digest_file(path)
 
 
 def begin(
@@ -89,8 +125,8 @@ def begin(
     lines = [tuple(map(int, line)) for line in starts]
     path, settings = folder / _SETTINGS, settings | {"starts": [list(line) for line in lines]}
     is_new = not any(folder.glob("[0-9]*"))  # The settings are written before the first ply.
-    with _readable(path):
-        stored = settings if is_new else json.loads(path.read_text())
+    with readable(folder):
+        stored = settings if is_new else read_sealed(path)
     if stored != settings:
         raise ValueError(
             f"{path} has the settings of another exploration, {stored}, not {settings}: delete "
@@ -105,7 +141,7 @@ def begin(
         over = list(lines[legal.any(axis=1).argmin()])
         raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(path, settings)
+    write_sealed(path, settings)
     rows = _first_rows(game, symmetries, lines)
     write_ply(ply_path(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
 
@@ -128,26 +164,31 @@ def write_ply(ply_folder: pathlib.Path, parts: Iterable[np.ndarray]) -> None:
     temporary = ply_folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
-    bounds = [0]
+    bounds, games, digests = [0], 0.0, {}
     for part in (part for part in parts if len(part)):
-        save(temporary / PARTS.format(len(bounds) - 1), part)
+        for name, rows in ((PARTS, part), (MOVES, repack_fields(part[["parent", "action"]]))):
+            name = name.format(len(bounds) - 1)
+            digests[name] = save(temporary / name, rows)
         bounds.append(bounds[-1] + len(part))
-    save(temporary / _BOUNDS, np.array(bounds))
+        games += float(part["games"].sum())
+    content = {"place": _place(ply_folder / _SUMMARY), "bounds": bounds, "games": games}
+    write_sealed(temporary / _SUMMARY, content | {"files": digests})
     temporary.rename(ply_folder)
 
 
 def gather(folder: pathlib.Path, ply: int, part_size: int) -> None:
-    """Writes the next ply from the children of this one, and reduces this one to its moves."""
-    here = ply_path(folder, ply)
-    children = [load(path) for path in paths_of(here, CHILDREN)]
+    """Writes the next ply from the children of this one."""
+    here = read_ply(folder, ply)
+    ends = map(read, here.paths(ENDS))
+    children = [
+        load(path, e["children"]) for path, e in zip(here.paths(CHILDREN), ends, strict=True)
+    ]
     count = -(-sum(map(len, children)) // part_size)
     bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are uniform.
     cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
     pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
     buckets = [*zip(*pieces, strict=True)]
     merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
-    for path in paths_of(here, PARTS):
-        save(path, repack_fields(np.array(load(path))[["parent", "action"]]))
     write_ply(ply_path(folder, ply + 1), merged)
 
 
@@ -169,16 +210,16 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
     """Returns the lines to the positions of a ply that have the given indices `[N]`."""
     actions = np.zeros((len(indices), ply), np.int32)
     for earlier in range(ply, 0, -1):
-        here = ply_path(folder, earlier)
-        paths, bounds = paths_of(here, PARTS), load_bounds(here)
-        numbers = np.searchsorted(bounds, indices, side="right") - 1
+        here = read_ply(folder, earlier)
+        numbers = np.searchsorted(here.bounds, indices, side="right") - 1
         parents = np.zeros_like(indices)
         for number in np.unique(numbers):
             is_here = numbers == number
-            rows = load(paths[number])[indices[is_here] - bounds[number]]
+            rows = here.load(MOVES, number)[indices[is_here] - here.bounds[number]]
             actions[is_here, earlier - 1], parents[is_here] = rows["action"], rows["parent"]
         indices = parents
-    starts = json.loads((folder / _SETTINGS).read_text())["starts"]
+    with readable(folder):
+        starts = read_sealed(folder / _SETTINGS)["starts"]
     return [
         (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
     ]

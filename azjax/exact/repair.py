@@ -13,12 +13,12 @@ import io
 import itertools
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax._files import replacing
+from azjax._files import digest_arrays, replacing
 from azjax.exact.moves import Line, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
@@ -53,17 +53,24 @@ def table_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: in
 def save_table(path: pathlib.Path, table: OverrideTable) -> None:
     """Writes a table atomically."""
     with replacing(path) as temporary, temporary.open("wb") as file:
-        states = packing.pack(table.states)
-        np.savez(file, **table._replace(states=states)._asdict())
+        arrays = table._replace(states=packing.pack(table.states))._asdict()
+        np.savez(file, **arrays, sha256=_digest(path, arrays))
+
+
+def _digest(path: pathlib.Path, arrays: dict[str, Any]) -> str:
+    """Returns a digest with the name of the file: that of another seat is no table of this one."""
+    return digest_arrays(path.name.encode(), (arrays[name] for name in OverrideTable._fields))
 
 
 def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
-    """Reads a table; its moves must be legal."""
-    content = path.read_bytes()
+    """Reads a table; it must be unchanged, and its moves legal."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            states = packing.unpack(game, file["states"])
-            table = OverrideTable(states, file["actions"], file["refuted"], file["rounds"].item())
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            arrays = dict(file)
+        if arrays.pop("sha256").item() != _digest(path, arrays):
+            raise ValueError("it was changed")
+        states = packing.unpack(game, arrays["states"])
+        table = OverrideTable(states, arrays["actions"], arrays["refuted"], arrays["rounds"].item())
         legal = np.asarray(jax.vmap(game.legal_actions)(states))
         moves = np.arange(game.num_actions) == table.actions[:, None]
         fits = table.refuted.shape == moves.shape == legal.shape

@@ -1,7 +1,6 @@
 """Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
 
 import functools
-import hashlib
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -11,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from azjax._files import Path, remove
+from azjax._files import Path, digest_arrays, remove
 from azjax._settings import AnySimulations, Count, checked
 from azjax.exact import exhaustive
 from azjax.exact.exhaustive import Watch, finish
@@ -50,7 +49,7 @@ class SeatProof(NamedTuple):
     """The result of exhaustive play in one seat."""
 
     exploration: exhaustive.Exploration
-    folder: pathlib.Path  # The files of the exploration.
+    folder: pathlib.Path  # The files of the exploration, which are deleted if they are temporary.
     symmetric: bool  # Whether symmetric copies of a position were explored once.
     table: OverrideTable  # The moves that override those of the network or its search.
 
@@ -94,12 +93,13 @@ def prove_seat(
     """Plays a player against every reply; with `rounds`, also repairs moves that lose.
 
     The network does not change; better moves go into an override table. All results are stored in
-    the run directory, so an interrupted call resumes.
+    the folder, so an interrupted call resumes.
 
     Args:
       player: the trained player.
       seat: whether the player moves first or second.
-      run_dir: the folder for the files; by default the run directory of the player.
+      run_dir: the folder for the files; by default the run directory of the player. Without either
+        the files are temporary.
       simulations: simulations of its search; 0 for the network alone.
       rounds: maximum number of repair rounds, including those of earlier calls. With 0, nothing is
         repaired, and the override table of earlier calls is not used.
@@ -112,7 +112,9 @@ def prove_seat(
     rounds = checked("rounds", rounds, Count)
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
-        raise ValueError("run_dir is None, and the player has none: name a folder")
+        settings = {"simulations": simulations, "rounds": rounds, "watch": watch, "notify": notify}
+        with tempfile.TemporaryDirectory() as folder:
+            return prove_seat(player, seat, folder, **settings)
     make_agent(player, simulations or (_SHORTEST if rounds else 0))  # Raises before any game.
     path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
     check_links(run_dir)
@@ -141,12 +143,9 @@ def _digest(player: Player, table: OverrideTable) -> str:
     These are the rules, the network, the search and all overrides.
     """
     settings = player.game.name, player.parts.network.symmetric, player.parts.search
-    digest = hashlib.sha256(repr(settings).encode() + _code(player.parts))
     moves = player.overrides, table.states, table.actions
-    for leaf in jax.tree.leaves((player.params, *moves)):
-        array = np.asarray(leaf)
-        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return digest.hexdigest()[:16]
+    arrays = jax.tree.leaves((player.params, *moves))
+    return digest_arrays(repr(settings).encode() + _code(player.parts), arrays)[:16]
 
 
 @functools.lru_cache(maxsize=8)

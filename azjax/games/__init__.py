@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable
 
-from azjax._settings import checked, did_you_mean
+from azjax._settings import did_you_mean
 from azjax.games import (
     breakthrough,
     chomp,
@@ -62,7 +62,17 @@ def make(name: str) -> Game:
     Raises:
       ValueError: if no game has that name or size, or pgx is needed and not installed.
     """
-    return _make(checked("name", name, str))
+    if not isinstance(name, str):
+        raise ValueError(f"the game is {name!r}: use a name, such as 'hex:6' or 'tic_tac_toe'")
+    return _make(name)
+
+
+def is_built_in(game: Game) -> bool:
+    """Returns whether `make` returns this game for its name; custom games may have any name."""
+    try:
+        return make(game.name) is game
+    except ValueError:
+        return False
 
 
 @functools.cache
@@ -71,8 +81,9 @@ def _make(name: str) -> Game:
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in _GAMES or (colon and not has_variants(base)):
-        names = ", ".join([*_GAMES, "pgx:NAME"]) + did_you_mean(base, available())
-        raise ValueError(f"unknown game {name!r}: use one of {names}")
+        names = f"{', '.join(_GAMES)}, pgx:NAME such as pgx:go_9x9"
+        meant = did_you_mean(base, available())
+        raise ValueError(f"unknown game {name!r}: use one of {names}{meant}")
     make_one, least, most, pattern = _GAMES[base]
     if not colon:
         return make_one()

@@ -42,7 +42,7 @@ ILLEGAL = -2  # Marks illegal actions among the outcomes of `Positions`.
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Symmetries:
-    """The symmetries of a game as permutations; row 0 is the identity.
+    """The symmetries of a game as permutations; row 0 is the identity. None changes the start.
 
     Attributes:
       cells: `int32 [G, H * W]`. Cell `i` of the transformed board is cell `cells[g, i]`
@@ -119,7 +119,8 @@ class Game(NamedTuple):
       max_plies: an upper bound on the length of a game.
       encodings: the names that `observe` accepts; at least one.
       init: `() -> state`, the starting position.
-      step: `(state, action) -> (state, reward)`; the reward is for the mover.
+      step: `(state, action) -> (state, reward)`; the reward is for the mover. It depends on what
+        both players see: states have no random key, as a search would see the dice.
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
@@ -195,6 +196,27 @@ def play(game: Game, state: State, action: jax.Array) -> Step:
     discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))
     discount = jnp.where(game.is_over(next_state), 0.0, discount)
     return Step(next_state, jnp.asarray(reward, jnp.float32), discount)
+
+
+def is_reward(rewards: Any, over: Any) -> Any:
+    """Whether rewards of moves follow the conventions; `over` is whether the moves end the game."""
+    return (rewards == 0) | over & (abs(rewards) == 1)
+
+
+def check_rewards(game: Game, are_right: np.ndarray) -> None:
+    """Raises a ValueError unless all rewards are right, as results could not be counted."""
+    if not np.all(are_right):
+        raise ValueError(
+            f"{game.name} gives a reward before the end of a game, or one other than -1, 0 and 1, "
+            "so its results cannot be counted: correct its step, with the help of azjax.check_game"
+        )
+
+
+def explain_size(game: Game) -> str:
+    """Returns why a game is not `enumerable`, as the beginning of a message."""
+    if game.most_positions is None:
+        return f"{game.name} has no bound on its number of positions (most_positions)"
+    return f"{game.name} has too many positions to enumerate"
 
 
 def name_actions(game: Game, state: State) -> list[str]:

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
+from azjax.games import is_built_in
 from azjax.games.base import (
     ILLEGAL,
     Game,
+    Positions,
     State,
     describe,
     name_actions,
@@ -23,6 +25,8 @@ from azjax.games.symmetries import symmetries_of
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _SHOWN = 3  # Plies of one game in which the display is checked.
+_CUSTOM = 8  # Games of a custom game that are played before training.
+_RANDOM = ("random_", "threefry", "rng_")  # How JAX's primitives for random numbers begin.
 Rules = Iterable[tuple[str, Any]]  # A rule, and whether it holds.
 
 
@@ -44,6 +48,15 @@ def check_game(game: Game, num_games: int = 32) -> None:
     _play_games(game, num_games, jax.random.key(0))
 
 
+def check_custom(game: Game) -> None:
+    """Checks a game before training; raises a ValueError. Those of `games.make` have tests."""
+    if not is_built_in(game):
+        try:
+            check_game(game, _CUSTOM)
+        except AssertionError as error:
+            raise ValueError(str(error)) from error
+
+
 def _require(game: Game, rules: Rules, place: str = "") -> None:
     for rule, holds in rules:
         if not holds:
@@ -54,13 +67,41 @@ def _fields(game: Game) -> Rules:
     encodings = game.encodings
     is_tuple = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
     yield "encodings is a tuple of one name or more", is_tuple and encodings
-    yield "num_actions is above 0", game.num_actions > 0
-    yield "max_plies is above 0", game.max_plies > 0
+    for name, number in (("num_actions", game.num_actions), ("max_plies", game.max_plies)):
+        yield f"{name} is an integer above 0", isinstance(number, int | np.integer) and number > 0
+
+
+def _call(game: Game, name: str, function: Callable, *args: Any, **options: Any) -> Any:
+    """Calls a function of the game, or traces it; an error becomes a violation."""
+    try:
+        return function(*args, **options)
+    except Exception as error:
+        reason = f"{name} raises {type(error).__name__}: {error}".partition("\n")[0]
+        raise AssertionError(f"{game.name} violates the contract: {reason}") from error
+
+
+def _primitives(program: Any) -> set[str]:
+    """Returns the names of the primitives of a traced function; empty for other objects."""
+    names = set()
+    for equation in getattr(program, "eqns", ()):
+        inner = jax.tree.leaves([*equation.params.values()], is_leaf=lambda x: hasattr(x, "eqns"))
+        names |= {equation.primitive.name}.union(*map(_primitives, inner))
+    return names
 
 
 def _types(game: Game) -> Rules:
-    state = state_shapes(game)
-    after, reward = jax.eval_shape(game.step, state, jax.ShapeDtypeStruct((), jnp.int32))
+    state = _call(game, "init", state_shapes, game)
+    is_key = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(state)]
+    yield "a state has no random key, as step depends on what players see", not any(is_key)
+    trace: Any = jax.make_jaxpr(game.step, return_shape=True)
+    action = jax.ShapeDtypeStruct((), jnp.int32)
+    program, result = _call(game, "step", trace, state, action)
+    is_pair = isinstance(result, tuple | list) and len(result) == 2
+    is_pair = is_pair and describe(result) != describe(state)
+    yield f"step returns the next state and the reward, not {describe(result)}", is_pair
+    draws = any(name.startswith(_RANDOM) for name in _primitives(program))
+    yield "step draws no random numbers, as it depends on what players see", not draws
+    after, reward = result
     weak = [leaf.weak_type for leaf in jax.tree.leaves(after)]  # They cause recompilation.
     given = describe(after) + (f" (weak: {weak})" if any(weak) else "")
     rule = f"step returns a state like that of init, which is {describe(state)}, not {given}"
@@ -72,14 +113,20 @@ def _types(game: Game) -> Rules:
         "player": (game.player, "int8[]"),
     }
     for name, (function, expected) in results.items():
-        given = describe(jax.eval_shape(function, state))
+        given = describe(_call(game, name, jax.eval_shape, function, state))
         yield f"{name} is {expected}, not {given}", given == expected
     for encoding in game.encodings:
-        planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
-        shape = game.board_shape if len(game.board_shape) == 2 else ("H", "W")
-        expected = f"bool or float32[{shape[0]}, {shape[1]}, C], not {describe(planes)}"
-        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
-        yield f"observe in the encoding {encoding!r} is {expected}", is_right
+
+        def observe(state, name=encoding):
+            return game.observe(state, name)
+
+        place = f"observe in the encoding {encoding!r}"
+        planes = _call(game, place, jax.eval_shape, observe, state)
+        is_right = len(getattr(planes, "shape", ())) == 3 and planes.dtype in (bool, jnp.float32)
+        yield f"{place} is bool or float32[H, W, C], not {describe(planes)}", is_right
+        board = ", ".join(map(str, game.board_shape))
+        rule = f"{place} is [{board}, C] as in the first one, not {describe(planes)}"
+        yield rule, planes.shape[:2] == game.board_shape
     yield "the planes of observe are not empty", min(game.board_shape) > 0
     yield "the starting position is not over", not game.is_over(game.init())
     yield "player 0 is to move at the start", game.player(game.init()) == 0
@@ -89,12 +136,15 @@ def _symmetries(game: Game) -> Rules:
     if game.symmetries is None:
         return
     cells, actions = game.symmetries.cells, game.symmetries.actions
+    is_array = all(isinstance(given, np.ndarray | jax.Array) for given in (cells, actions))
+    yield "the cells and actions of the symmetries are arrays", is_array
     for name, given, size in (
         ("cells", cells, game.board_shape[0] * game.board_shape[1]),
         ("actions", actions, game.num_actions),
     ):
-        rule = f"the {name} of the symmetries are [G, {size}], not {list(given.shape)}"
-        yield rule, given.shape == (game.num_symmetries, size)
+        rule = f"the {name} of the symmetries are integers [G, {size}], not {describe(given)}"
+        is_integer = jnp.issubdtype(given.dtype, jnp.integer)
+        yield rule, is_integer and given.shape == (game.num_symmetries, size)
         is_permutation = (np.sort(given) == np.arange(size)).all()
         yield f"every row of the symmetries' {name} is a permutation", is_permutation
         yield "the first of the symmetries is the identity", (given[0] == np.arange(size)).all()
@@ -106,12 +156,19 @@ def _symmetries(game: Game) -> Rules:
         for g in range(len(cells))
     }
     yield "the composition of two symmetries is a symmetry", products == group
+    for encoding in game.encodings:
+        planes = np.asarray(game.observe(game.init(), encoding)).reshape(cells.shape[1], -1)
+        for number, order in enumerate(cells):
+            rule = f"symmetry {number} keeps the planes {encoding!r} of the starting position"
+            yield rule, (planes[order] == planes).all()
 
 
 def _positions(game: Game) -> Rules:
     if game.positions is None:
         return
-    states, outcomes, classes, class_of, apart = game.positions()
+    labelled = _call(game, "positions", game.positions)
+    yield "positions returns Positions", isinstance(labelled, Positions)
+    states, outcomes, classes, class_of, apart = labelled
     has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) < set(classes)
     is_complete = has_classes and outcomes.shape == (len(class_of), game.num_actions)
     rule = "its positions have outcomes [S, A], class_of and apart name classes, some are not apart"
@@ -213,10 +270,11 @@ def _place(moves: list[np.ndarray], row: int) -> str:
 
 
 def _display(game: Game, state: State) -> Rules:
-    names = name_actions(game, state)
+    names = _call(game, "name_actions", name_actions, game, state)
     yield "name_actions names every action", len(names) == game.num_actions
-    yield "render returns a string", isinstance(game.display.render(state), str)
+    text = _call(game, "render", game.display.render, state)
+    yield "render returns a string", isinstance(text, str)
     if game.display.draw is not None:
-        values = np.ones(game.num_actions) / game.num_actions
-        picture = game.display.draw(state, values=values, labels=names, last=None, size=100)
+        options = {"values": np.ones(game.num_actions) / game.num_actions, "labels": names}
+        picture = _call(game, "draw", game.display.draw, state, **options, last=None, size=100)
         yield "draw returns a drawing.Drawing", isinstance(picture, Drawing)

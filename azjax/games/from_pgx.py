@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._commands import check_installed
-from azjax._settings import did_you_mean
+from azjax._settings import did_you_mean, mixes_types
 from azjax.drawing import Drawing, canvas, node
 from azjax.games import connect_four, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
-from azjax.games.square import with_pass
+from azjax.games.square import make_display, render_board, with_pass
 
 _PLIES = {  # The length of the longest game.
     "animal_shogi": 256,
@@ -47,15 +47,15 @@ def make(name: str) -> Game:
       name: the name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
 
     Raises:
-      ValueError: if pgx has no such game of two players and perfect information, cannot be
-        imported, or JAX is in 64-bit mode.
+      ValueError: if pgx has no such game of two players without chance or hidden information,
+        cannot be imported, or JAX is in 64-bit mode.
     """
     board = re.fullmatch(r"go_(\d+)x\1", name)
     size = int(board[1]) if board else 0
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
-            f"pgx:{name} is not a two-player game of perfect information in pgx: use pgx:NAME "
-            f"with one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
+            f"pgx:{name} is not one of the games of pgx for two players without chance or hidden "
+            f"information: use pgx:NAME with one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
     settings: Any = jax.config
     if settings.jax_enable_x64:
@@ -72,8 +72,8 @@ def make(name: str) -> Game:
     untyped: Any = name
     env: Any = go.Go(size=size) if size else pgx.make(untyped)
     with jax.ensure_compile_time_eval():
-        begun = jax.device_get(jax.jit(env.init)(jax.random.key(0)))
-    env_step, env_observe = env.step, env.observe
+        begun = jax.device_get(jax.jit(mixes_types(env.init))(jax.random.key(0)))
+    env_step, env_observe = mixes_types(env.step), mixes_types(env.observe)
     height = jax.eval_shape(env_observe, begun).shape[0]
     first, num_actions = int(begun.current_player), len(begun.legal_action_mask)
 
@@ -111,7 +111,7 @@ def make(name: str) -> Game:
         player=player,
         observe=observe,
         symmetries=_symmetries(name, height),
-        display=_make_display(name, height, env, player),
+        display=_make_display(name, height, env_observe, player),
     )
 
 
@@ -124,20 +124,27 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
     return square if name == "tic_tac_toe" else with_pass(square.cells)
 
 
-def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
+def _make_display(
+    name: str,
+    size: int,
+    observe: Callable[[Any], jax.Array],
+    player: Callable[[Any], jax.Array],
+) -> Display:
     if name == "hex":
         return Display(draw=_draw)
     shared = {"tic_tac_toe": mnk.display(3, 3, 3), "connect_four": connect_four.display(6, 7, 4)}
     if name in shared:
         like = shared[name]
-    elif name == "othello" or name.startswith("go_"):
-        like = othello.display(size)  # Go has stones, an action per cell and a pass as well.
+    elif name == "othello":
+        like = othello.display(size)
+    elif name.startswith("go_"):
+        like = _go_display(size)
     else:
         names = _chess_names(size, player) if "chess" in name else None
         return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
 
     def stones(state: Any) -> Stones:
-        planes = np.asarray(env.observe(jax.tree.map(jnp.asarray, state)))
+        planes = np.asarray(observe(jax.tree.map(jnp.asarray, state)))
         board: Any = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
         board = -board if int(player(state)) else board
         return Stones(board, jnp.int8(0), jnp.bool_(False))
@@ -146,6 +153,18 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
         return lambda state, **options: function(stones(state), **options)
 
     return Display(*map(adapt, like))
+
+
+def _go_display(size: int) -> Display:
+    """Returns the display of Go, with its own coordinates: `a1` is the lower left, without `i`."""
+    letters, actions = "abcdefghjklmnopqrst"[:size], np.arange(size**2 + 1)
+    names = [f"{letter}{row}" for row in range(size, 0, -1) for letter in letters]
+    return make_display(
+        (size, size),
+        lambda state: [*names, "pass"],
+        lambda state, is_made: actions,
+        lambda state: render_board(state.board, (size, size), names=names),
+    )
 
 
 def _draw(state: Any, values=None, labels=None, last=None, size: float = 300) -> Drawing:

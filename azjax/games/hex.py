@@ -47,7 +47,7 @@ class State(NamedTuple):
     @property
     def board(self) -> jax.Array:
         """The stones, `int8 [n * n]`: 1 = X, -1 = O, 0 = empty."""
-        return (self.groups > 0).astype(np.int8) - (self.groups < 0)
+        return (self.groups > 0).astype(np.int8) - (self.groups < 0).astype(np.int8)
 
 
 @one_per_size
@@ -80,7 +80,8 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         joins = (own[:, None] == near) & (near > 0)
         own = jnp.where(jnp.any(joins, axis=1) | (numbers == number), group, own)
         groups = jnp.where(is_x, own, -own)
-        groups = jnp.where(action == cells, -numbers * (state.groups[mirror] > 0), groups)
+        swapped = jnp.where(state.groups[mirror] > 0, -numbers, 0)
+        groups = jnp.where(action == cells, swapped, groups)
         whole = (own == group).reshape(n, n)
         whole = jnp.where(is_x, whole, whole.T)
         over = jnp.any(whole[0]) & jnp.any(whole[-1]) & (action != cells)

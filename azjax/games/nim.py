@@ -46,7 +46,7 @@ def _make(sizes: tuple[int, ...]) -> Game:
         given = "x".join(map(str, sizes))
         raise ValueError(f"nim has no heaps {given}: use 1 or more stones a heap, {_MOST} in all")
     heap = np.repeat(np.arange(len(sizes)), sizes)
-    taken = np.concatenate([np.arange(1, size + 1) for size in sizes])
+    taken = np.concatenate([np.arange(1, size + 1, dtype=np.int8) for size in sizes])
     names = [f"{column_name(i)}{n + 1}" for i, size in enumerate(sizes) for n in range(size)]
     digits, count = max(sizes).bit_length(), _count_positions(sizes)
     is_solvable = count <= _SOLVABLE
@@ -56,14 +56,14 @@ def _make(sizes: tuple[int, ...]) -> Game:
         return jnp.asarray(taken) <= state.heaps[heap]
 
     def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        heaps = state.heaps.at[jnp.asarray(heap)[action]].add(-jnp.asarray(taken, jnp.int8)[action])
+        heaps = state.heaps.at[jnp.asarray(heap)[action]].add(-jnp.asarray(taken)[action])
         return State(heaps, 1 - state.player), jnp.float32(~jnp.any(heaps))
 
     def observe(state: State, encoding: str) -> jax.Array:
         """Encodes heaps as cells of one row, with a plane for each stone or `binary` digit."""
         if encoding == "binary":
             return (state.heaps[:, None] >> np.arange(digits, dtype=np.int8) & 1 == 1)[None]
-        return (jnp.arange(max(sizes)) < state.heaps[:, None])[None]
+        return (jnp.arange(max(sizes), dtype=jnp.int8) < state.heaps[:, None])[None]
 
     return Game(
         name="nim" if sizes == _DEFAULT else "nim:" + "x".join(map(str, sizes)),

@@ -9,7 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, State, describe, play
+from azjax.games.base import (
+    Game,
+    State,
+    check_rewards,
+    describe,
+    explain_size,
+    is_reward,
+    play,
+)
 from azjax.games.rows import batches, distinct, pack, unpack
 from azjax.games.symmetries import symmetries_of
 
@@ -72,8 +80,7 @@ def solve(game: Game) -> Solution:
     """
     if not game.enumerable:
         raise ValueError(
-            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
-            "use a game such as tic_tac_toe"
+            f"{explain_size(game)}, so it cannot be solved: use a game such as tic_tac_toe"
         )
     layers, discounts, (children, rewards, legal) = _enumerate(game, game.most_positions or 0)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
@@ -126,6 +133,7 @@ def _enumerate(game: Game, most: int):
             for after, *edge, legal in batches(expand, (frontier,), chunk)
         ]
         candidates, reward, discount, legal = map(np.concatenate, zip(*parts, strict=True))
+        check_rewards(game, is_reward(reward, discount == 0)[legal])
         first, which = distinct(candidates)
         children = np.zeros(legal.shape, np.int32)
         children[legal] = offset + which

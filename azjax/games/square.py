@@ -159,16 +159,21 @@ def make_display(
     return Display(render or (lambda state: render_board(state.board, shape)), draw, name_actions)
 
 
-def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> str:
+def render_board(
+    board: np.ndarray, shape: tuple[int, int], slant: int = 0, names: Sequence[str] | None = None
+) -> str:
     """Returns a board of stones `[rows * columns]` as text, with coordinates.
 
-    Each row is shifted by `slant` characters to the right of the one above.
+    Each row is shifted by `slant` characters to the right of the one above. The coordinates are
+    those in the `names` of the cells, by default `cell_names`.
     """
-    names = [column_name(column) for column in range(shape[1])]
+    names = cell_names(*shape) if names is None else names
+    letters = [name.rstrip("0123456789") for name in names[: shape[1]]]
+    numbers = [name.removeprefix(letters[0]) for name in names[:: shape[1]]]
     marks = np.array([".", "X", "O"])[np.asarray(board).reshape(shape)]
     width = len(str(shape[0]))
     rows = [
-        " " * (slant * r) + f"{r + 1:>{width}} " + " ".join(row)
-        for r, row in enumerate(marks.tolist())
+        " " * (slant * r) + f"{number:>{width}} " + " ".join(row)
+        for r, (number, row) in enumerate(zip(numbers, marks.tolist(), strict=True))
     ]
-    return "\n".join([" " * (width + 1) + " ".join(names), *rows])
+    return "\n".join([" " * (width + 1) + " ".join(letters), *rows])

@@ -3,6 +3,7 @@
 from azjax.players.agent import (
     Agent,
     Decision,
+    ProgramError,
     as_agent,
     decide,
     minimax_agent,
@@ -12,5 +13,5 @@ from azjax.players.agent import (
     search_agent,
 )
 
-__all__ = ["Agent", "Decision", "as_agent", "decide", "minimax_agent", "network_agent"]
-__all__ += ["perfect_agent", "random_agent", "search_agent"]
+__all__ = ["Agent", "Decision", "ProgramError", "as_agent", "decide", "minimax_agent"]
+__all__ += ["network_agent", "perfect_agent", "random_agent", "search_agent"]

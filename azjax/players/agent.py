@@ -33,6 +33,13 @@ class Decision(NamedTuple):
     nodes: jax.Array | None = None  # `int32 [B]`, positions visited by minimax.
 
 
+class ProgramError(RuntimeError):
+    """Raised when another program that plays stops answering."""
+
+    # `players.arena.Match` records of the games that were over; the last match may be incomplete.
+    matches: tuple = ()
+
+
 class Agent(NamedTuple):
     """A player."""
 
@@ -46,6 +53,8 @@ class Agent(NamedTuple):
     deterministic: bool = False  # Whether the action depends only on the position, not on the key.
     # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
+    # Called after `act`, on the host: raises a ProgramError if another program has stopped.
+    check: Callable[[], None] = lambda: None
 
     def __repr__(self):
         return f"Agent(name={self.name!r})"

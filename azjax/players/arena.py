@@ -7,7 +7,7 @@ from them.
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,9 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import Positive, checked
-from azjax.games.base import Game, State, check_batch, init_batch, play, random_action, where
+from azjax.games.base import (
+    Game,
+    State,
+    check_batch,
+    check_rewards,
+    init_batch,
+    is_reward,
+    play,
+    random_action,
+    where,
+)
 from azjax.games.rows import distinct, pack
-from azjax.players import Agent, as_agent
+from azjax.players import Agent, ProgramError, as_agent
 from azjax.players.statistics import Ratings, fit
 
 MOST_OPENINGS = 100_000
@@ -93,7 +103,8 @@ def play_match(
 ) -> Match:
     """Plays half of the games from each seat.
 
-    Two deterministic players play each opening only once from each seat.
+    Two deterministic players play each opening only once from each seat. If a program that plays
+    stops answering, the ProgramError has the games that were over before.
 
     Args:
       game: the rules.
@@ -110,16 +121,37 @@ def play_match(
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic
     per_seat = count if deterministic else rounds * count
+    played: tuple[list[Results], ...] = ([], [])
 
-    def play_seat(seat):
-        key_seat = jax.random.fold_in(key, seat)
-        players = game, first, second
-        games = play_games(*players, per_seat, key_seat, seat, openings, progress=progress)
-        wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
-        different = np.unique(np.column_stack([games.openings, games.actions]), axis=0)
-        return Tally(wins, draws, losses, len(different))
+    def count_games() -> Match:
+        tallies = _count(played[0]), _count(played[1])
+        return Match(first.name, second.name, *tallies, deterministic)
 
-    return Match(first.name, second.name, play_seat(0), play_seat(1), deterministic)
+    try:
+        for seat, batches in enumerate(played):
+            key_seat = jax.random.fold_in(key, seat)
+            players = game, first, second
+            for batch in _play_batches(
+                *players, per_seat, key_seat, seat, openings=openings, progress=progress
+            ):
+                batches.append(batch)
+    except ProgramError as error:
+        error.matches = (count_games(),)
+        raise
+    return count_games()
+
+
+def _count(batches: Sequence[Results]) -> Tally:
+    if not batches:
+        return Tally(0, 0, 0, 0)
+    games = _join(batches)
+    wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
+    different = np.unique(np.column_stack([games.openings, games.actions]), axis=0)
+    return Tally(wins, draws, losses, len(different))
+
+
+def _join(batches: Iterable[Results]) -> Results:
+    return Results(*(np.concatenate(column) for column in zip(*batches, strict=True)))
 
 
 def rate(matches: Sequence[Match]) -> Ratings:
@@ -150,11 +182,15 @@ def round_robin(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"two players are called {twice[0]}: give them different names")
-    pairs = list(itertools.combinations(agents, 2))
-    return [
-        play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings, progress)
-        for i, pair in enumerate(pairs)
-    ]
+    matches: list[Match] = []
+    for i, pair in enumerate(itertools.combinations(agents, 2)):
+        key_match = jax.random.fold_in(key, i)
+        try:
+            matches.append(play_match(game, *pair, num_games, key_match, openings, progress))
+        except ProgramError as error:
+            error.matches = (*matches, *error.matches)
+            raise
+    return matches
 
 
 def play_games(
@@ -173,6 +209,23 @@ def play_games(
     `first` is player 0 if `seat` is 0, and player 1 if it is 1. The openings are played in turn.
     `batch_size` games are played in parallel; if None, it depends on the sizes of the trees.
     """
+    players, options = (game, first, second), {"openings": openings, "batch_size": batch_size}
+    return _join(_play_batches(*players, num_games, key, seat, progress=progress, **options))
+
+
+def _play_batches(
+    game: Game,
+    first: Any,
+    second: Any,
+    num_games: int,
+    key: jax.Array,
+    seat: int,
+    *,
+    openings: State | None,
+    batch_size: int | None = None,
+    progress: Progress | None,
+) -> Iterator[Results]:
+    """Yields the finished games of each batch of `play_games`."""
     checked("num_games", num_games, Positive)
     first, second = as_agent(first), as_agent(second)
     openings = init_batch(game, 1) if openings is None else openings
@@ -183,23 +236,25 @@ def play_games(
     # Without the fields that do not change the compiled program.
     players = (agent._replace(name="", params=None, nodes=1) for agent in (first, second))
     match = _make_match(game, *players)
-    played = []
     for batch in range(-(-num_games // size)):
         rows = (np.arange(size) + batch * size) % count
         starts = jax.tree.map(lambda leaf: leaf[rows], openings)
         key_batch = jax.random.fold_in(key, batch)
         params = first.params, second.params
         outcomes, actions, over = jax.device_get(match(params, key_batch, jnp.int32(seat), starts))
+        finished = np.flatnonzero(over[: num_games - batch * size])
+        check_rewards(game, ~np.isnan(outcomes))
+        yield Results(outcomes[finished].astype(np.int8), rows[finished], actions[finished])
+        first.check()
+        second.check()
         if not np.all(over):
             raise ValueError(
                 f"a game of {first.name} against {second.name} is not over after {game.max_plies} "
                 f"moves, the max_plies of {game.name}: one of them plays illegal actions, or "
                 "max_plies is too small"
             )
-        played.append(Results(outcomes, rows, actions))
         if progress:
-            progress(min(size, num_games - batch * size))
-    return Results(*(np.concatenate(column)[:num_games] for column in zip(*played, strict=True)))
+            progress(len(finished))
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
@@ -249,10 +304,11 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
             action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
             step = jax.vmap(functools.partial(play, game))(now.states, action)
             reward = jnp.where(live, jnp.where(mine, step.reward, -step.reward), 0.0)
+            is_right = is_reward(reward, step.discount == 0)
             return _Play(
                 ply=now.ply + 1,
                 states=where(live, step.state, now.states),
-                outcomes=now.outcomes + reward,
+                outcomes=now.outcomes + jnp.where(is_right, reward, jnp.nan),
                 actions=now.actions.at[now.ply].set(jnp.where(live, action, -1)),
             )
 
@@ -265,6 +321,6 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
         )
         now = jax.lax.while_loop(is_unfinished, move, now)
         over = jax.vmap(game.is_over)(now.states)
-        return now.outcomes.astype(jnp.int8), now.actions.T, over
+        return now.outcomes, now.actions.T, over
 
     return jax.jit(match)

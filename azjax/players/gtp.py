@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, State, check_batch, name_actions
-from azjax.players.agent import Agent, Decision
+from azjax.players.agent import Agent, Decision, ProgramError
 
-_KOMI = 7.5  # Of pgx's Go.
-LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+KOMI = 7.5  # Of pgx's Go.
 
 
 def kind_of(game: Game) -> str:
@@ -29,24 +28,17 @@ def kind_of(game: Game) -> str:
     name = game.name.removeprefix("pgx:").partition(":")[0]
     kind = next((kind for kind in kinds if name.startswith(kind)), None)
     if rows != columns or kind is None or game.name == "pgx:hex":  # Its moves have no names.
-        raise ValueError(f"{game.name} has no protocol: use Go, Hex or Othello")
+        raise ValueError(
+            f"the Go Text Protocol has no {game.name}: use one such as pgx:go_9x9, hex or othello"
+        )
     return kind.strip("_")
-
-
-def vertices(game: Game, state: State) -> list[str]:
-    """Returns the names of all actions: `A1` is the lower left of Go, and `a1` the upper of Hex."""
-    if kind_of(game) == "hex":
-        return name_actions(game, state)
-    size = game.board_shape[0]
-    cells = [divmod(cell, size) for cell in range(size**2)]
-    return [f"{LETTERS[column]}{size - row}" for row, column in cells] + ["PASS"]
 
 
 def gtp_agent(game: Game, command: str) -> Agent:
     """Makes a player from a program such as `gnugo --mode gtp`, which is started at once.
 
     Where the program resigns or makes a move that is illegal here, the last legal action is played,
-    which is a pass in Go.
+    which is a pass in Go. If it stops answering, its games stand still.
     """
     program = _Program(game, command)
     is_absolute = "absolute" in game.encodings
@@ -62,7 +54,7 @@ def gtp_agent(game: Game, command: str) -> Agent:
         action = jax.pure_callback(program.choose, shape, player, legal, stones)
         return Decision(action, jax.nn.one_hot(action, game.num_actions))
 
-    return Agent(f"gtp:{command}", act)
+    return Agent(f"gtp:{command}", act, check=program.check)
 
 
 class _Program:
@@ -72,32 +64,49 @@ class _Program:
         if kind_of(game) == "othello" or game.name.startswith("hex_swap"):
             raise ValueError(f"programs for {game.name} cannot be given a position: use Go or Hex")
         self._command, self._lock = command, threading.Lock()
+        self._error: ProgramError | None = None
         try:
+            if not (words := shlex.split(command)):
+                raise ValueError("it names no program")
             self._process = subprocess.Popen(
-                shlex.split(command),
+                words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-        except (OSError, ValueError, IndexError) as error:
-            raise ValueError(f"gtp:{command} cannot be started ({error}): name a program") from None
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"gtp:{command} cannot be started ({error}): write a command, such as "
+                "'gtp:gnugo --mode gtp'"
+            ) from None
         weakref.finalize(self, _end, self._process)
         self._ask(f"boardsize {game.board_shape[0]}")
         if kind_of(game) == "go":
-            self._ask(f"komi {_KOMI}")
+            self._ask(f"komi {KOMI}")
         start = game.init()
         both = start, game.step(start, jnp.int32(0))[0]  # In Hex, names depend on the player.
-        self._names = [vertices(game, state) for state in both]
+        self._names = [name_actions(game, state) for state in both]
 
     def choose(self, player: np.ndarray, legal: np.ndarray, stones: np.ndarray) -> np.ndarray:
         """Returns the program's actions `[B]` for legal actions `[B, A]` and `[B, H, W, 2]` stones.
 
-        Black's stones come first.
+        Black's stones come first. If the program stops answering, all actions are -1, which changes
+        no state: an error that is raised in a callback would be printed with its traceback.
         """
         rows = zip(map(int, player), np.asarray(legal), np.asarray(stones), strict=True)
         with self._lock:  # Several devices may call at once.
-            return np.array([self._choose(*row) for row in rows], np.int32)
+            try:
+                self.check()
+                return np.array([self._choose(*row) for row in rows], np.int32)
+            except ProgramError as error:
+                self._error = error
+                return np.full(len(player), -1, np.int32)
+
+    def check(self) -> None:
+        """Raises the ProgramError of a program that has stopped."""
+        if self._error:
+            raise self._error
 
     def _choose(self, player: int, is_legal: np.ndarray, planes: np.ndarray) -> int:
         legal = np.flatnonzero(is_legal)
@@ -107,11 +116,11 @@ class _Program:
         stones = [[self._names[0][cell] for cell in np.flatnonzero(planes[..., i])] for i in (0, 1)]
         turn = 0
         while any(stones) or turn != player:  # Colors take turns, so that every program agrees.
-            vertex = stones[turn].pop() if stones[turn] else "PASS"
+            vertex = stones[turn].pop() if stones[turn] else "pass"
             self._ask(f"play {'bw'[turn]} {vertex}")
             turn = 1 - turn
         reply = self._ask(f"genmove {'bw'[player]}").lower()
-        named = {name.lower(): action for action, name in enumerate(self._names[player])}
+        named = {name: action for action, name in enumerate(self._names[player])}
         action = named.get(reply, -1)
         return int(action if action in legal else legal[-1])
 
@@ -125,8 +134,10 @@ class _Program:
                 break
             answer += received
         if not answer.startswith("="):
-            said = answer.strip() or "it ended"
-            raise ValueError(f"gtp:{self._command} does not answer {line!r} ({said}): check it")
+            reason = answer.strip() or "it ended"
+            raise ProgramError(
+                f"gtp:{self._command} does not answer {line!r} ({reason}): run it alone to see why"
+            )
         return answer[1:].strip()
 
 

@@ -1,6 +1,7 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
 import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -18,6 +19,7 @@ from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
 from azjax.runs.player import Player
+from azjax.search import Algorithm
 from azjax.training.loop import Callback, Loop
 
 _SOLVER_SHARE = 0.1  # Evaluations for verdicts, per evaluation in self-play, except in small games.
@@ -68,8 +70,7 @@ class Verification(Callback):
 
     def on_iteration(self, loop: Loop) -> None:
         """Verifies the network if it is due, and adds the verdict to the record."""
-        is_last = loop.iteration >= loop.max_iterations
-        self._update(loop, is_due=is_last or loop.iteration % self.every == 0)
+        self._update(loop, is_due=loop.is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
             loop.update(**_as_metrics(jax.device_get(self.verdict)))
 
@@ -89,6 +90,7 @@ class Verification(Callback):
             solution=self.solution,
             started=loop.started,
             seed=seed,
+            devices=jax.tree.leaves(loop.state.learner.average)[0].sharding.device_set,
         )
 
 
@@ -185,13 +187,17 @@ class LabelledEvaluation(Callback):
 
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the networks of the first and the last iteration, and some in between."""
-        if loop.iteration % self.every == 0 or loop.iteration in (1, loop.max_iterations):
+        if loop.is_last or loop.iteration == 1 or loop.iteration % self.every == 0:
             loop.update(errors=self.find_errors(loop.average))
 
-    def find_errors(self, variables: Any) -> dict[str, float]:
-        """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
+    def find_errors(self, variables: Any, search: Algorithm | None = None) -> dict[str, float]:
+        """Returns the shares of errors, by their names in the records; see `metrics.Record`.
+
+        They are those of the network alone, or with a search.
+        """
         player = Player(self._parts, self._parts.network.fold(variables))
-        answers = in_batches(player.evaluate, (self._positions.states,), BATCH)
+        evaluate = functools.partial(certificates.policy, player, search)
+        answers = in_batches(evaluate, (self._positions.states,), BATCH)
         shares = rates(self._positions, count_errors(self._positions, *answers))
         errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
         if MEAN in shares.errors:

@@ -11,7 +11,7 @@ import functools
 import importlib.metadata
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import jax
@@ -21,7 +21,7 @@ import azjax
 from azjax import runs
 from azjax._settings import Count, checked
 from azjax.games import solver
-from azjax.games.base import State
+from azjax.games.base import State, explain_size
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, verify_outputs
@@ -57,7 +57,7 @@ class Certificate:
     value_sign_errors: int  # Won or lost positions whose value has the wrong sign, or is 0 or NaN.
     iterations: int
     moves: int  # Of self-play.
-    seconds: float  # Until the proof, including all sessions of a run.
+    seconds: float  # Until this result, including all sessions of a run.
     seed: int | None  # None: unknown.
     versions: dict[str, str]
     device: str
@@ -87,7 +87,7 @@ _ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
     "value_sign_errors": "wrong value signs (not required)",
     "iterations": "training iterations",
     "moves": "self-play moves",
-    "seconds": "seconds until the proof",
+    "seconds": "seconds until this result",
     "seed": "seed",
     "device": "device",
 }
@@ -125,10 +125,10 @@ def versions() -> dict[str, str]:
     return {"azjax": azjax.__version__, "python": platform.python_version(), **installed}
 
 
-def device_name() -> str:
-    """Returns the number and kind of the devices, such as `1 x NVIDIA H200`."""
-    devices = jax.devices()
-    return f"{len(devices)} x {devices[0].device_kind}"
+def device_name(devices: Iterable[Any] | None = None) -> str:
+    """Returns the number and kind of devices, by default all, such as `1 x NVIDIA H200`."""
+    kinds = [device.device_kind for device in devices or jax.devices()]
+    return f"{len(kinds)} x {kinds[0]}"
 
 
 def searches_to_verify(
@@ -195,10 +195,12 @@ def verify(
     watch: Callable[[Verdict], None] = lambda verdict: None,
     started: float | None = None,
     seed: int | None = None,
+    devices: Iterable[Any] | None = None,
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
-    The overrides of a player are not used.
+    The overrides of a player are not used. `azjax.proof.verify.verify` verifies any other policy,
+    such as an evaluator.
 
     Args:
       player: a trained player, from `azjax.load`.
@@ -210,15 +212,20 @@ def verify(
       watch: called with the verdict on the network alone.
       started: the `time.monotonic()` from which seconds count; now, by default.
       seed: that of the training; by default the one in the run directory, if there is one.
+      devices: those of the training; by default the one that verifies.
     """
-    checked("player", player, Player)
+    if not isinstance(player, Player):
+        raise ValueError(
+            f"player is of type {type(player).__name__}, not Player: use a trained player, or "
+            "verify another policy, from states to scores of actions and values, with "
+            "azjax.proof.verify.verify(azjax.solve(game), policy)"
+        )
     if seed is None and player.run_dir is not None:
         seed = runs.read_config(player.run_dir).seed
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
         raise ValueError(
-            f"{player.game.name} has too many positions to enumerate: play a seat against every "
-            "reply instead, with prove_seat"
+            f"{explain_size(player.game)}: play a seat against every reply instead, with prove_seat"
         )
     numbers = [None] if simulations is None else [number for number in simulations if number]
     searches = [
@@ -252,5 +259,5 @@ def verify(
         seconds=round(time.monotonic() - started, 1),
         seed=seed,
         versions=versions(),
-        device=device_name(),
+        device=device_name(devices or jax.devices()[:1]),
     )

@@ -17,9 +17,7 @@ sessions.
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
-import json
 import math
 import os
 import pathlib
@@ -34,9 +32,9 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from azjax._files import Path, remove, write_json
+from azjax._files import Path, check_digest, digest_file, read_sealed, remove, write_sealed
 from azjax._processes import OtherProcessError, any_of, connected, in_all, in_first
-from azjax._settings import from_dict, list_changes
+from azjax._settings import list_changes
 from azjax.networks import Network
 from azjax.runs.config import Config
 from azjax.runs.directory import CheckpointError, checkpoints, iterations, read_config
@@ -107,9 +105,9 @@ def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> Non
             "score": float(score),
             "arrays": contents.described,
             "settings": read_config(run_dir).as_dict(),
-            "files": {name: _digest_file(partial / name) for name in map(_file, contents.arrays)},
+            "files": {name: digest_file(partial / name) for name in map(_file, contents.arrays)},
         }
-        write_json(partial / "summary.json", content | {"sha256": _digest(content)})
+        write_sealed(partial / "summary.json", content)
         os.rename(partial, partial.with_suffix(""))
     except OSError as error:
         raise CheckpointError(
@@ -213,18 +211,14 @@ def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises a ValueError if they are damaged."""
     folder = checkpoints(run_dir) / str(step)
     summary = read_summary(folder)
-    written = from_dict(Config, summary["settings"])
+    written = Config.read(summary["settings"])
     for name, here, there in list_changes(read_config(run_dir), written)[:1]:
         raise CheckpointError(
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
             f"{step} was written with {there!r}: restore the file"
         )
     for part, tree in target.items():
-        file = folder / _file(part)
-        if not file.is_file():
-            raise ValueError(f"its file {_file(part)} is missing")
-        if summary["files"].get(_file(part)) != _digest_file(file):
-            raise ValueError(f"its file {_file(part)} was changed")
+        check_digest(folder, _file(part), summary["files"].get(_file(part)))
         if summary["arrays"].get(part) != _describe(tree):
             raise ValueError(
                 "its arrays do not match its settings, its custom parts, JAX's default kind of "
@@ -302,24 +296,7 @@ def _by_name(tree: Any) -> dict[str, Any]:
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
     """Reads the summary of a checkpoint, or raises a ValueError that names the damage."""
-    try:
-        summary = json.loads((folder / "summary.json").read_text())
-        sealed = summary.pop("sha256")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise ValueError("its summary.json is missing") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("its summary.json is damaged") from error
-    if sealed != _digest(summary):
-        raise ValueError("its summary.json was changed")
+    summary = read_sealed(folder / "summary.json")
     if summary["iteration"] != int(folder.name):
         raise ValueError(f"it is the checkpoint of iteration {summary['iteration']}")
     return summary
-
-
-def _digest_file(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -4,8 +4,19 @@ import dataclasses
 import functools
 from typing import Annotated, Any, Literal
 
+from jax.core import Tracer
+
 from azjax import games
-from azjax._settings import Count, Positive, Range, check, resolve_platform
+from azjax._settings import (
+    Count,
+    NonNegative,
+    Positive,
+    Range,
+    check,
+    flatten,
+    from_dict,
+    resolve_platform,
+)
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
@@ -32,6 +43,7 @@ class CustomNetworkConfig:
 IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT | MctxGumbel | MctxMuZero
+_WITH_PARTS = "game", "seed", "parts"  # The settings that have an effect with custom parts.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +73,16 @@ class Config:
     def as_dict(self) -> dict[str, Any]:
         """Returns all settings, for JSON; with custom parts, only those that have an effect."""
         settings = dataclasses.asdict(self)
-        names = ("game", "seed", "parts") if self.parts else settings
+        names = _WITH_PARTS if self.parts else settings
         return {name: settings[name] for name in names}
+
+    @classmethod
+    def read(cls, content: Any) -> "Config":
+        """Builds a configuration from what `as_dict` returned; no setting may be missing."""
+        if isinstance(content, dict) and content.get("parts"):
+            defaults = dataclasses.asdict(cls())
+            content = {n: s for n, s in defaults.items() if n not in _WITH_PARTS} | content
+        return from_dict(cls, content, complete=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +95,9 @@ class Plan:
     perfect if the game can be enumerated, otherwise never."""
     max_iterations: Positive = 500
     """Maximum number of iterations, including earlier sessions."""
+    max_minutes: NonNegative = 0.0
+    """Maximum number of minutes of a session, from its start until its certificate and report are
+    written; 0: no limit. There is at least one iteration."""
     examine_every: Count = 0
     """In games that can be solved: maximum number of iterations between two verifications of the
     network; 0: verification makes at most a tenth as many network evaluations as self-play."""
@@ -121,6 +144,9 @@ def make_parts(
 ) -> Parts:
     """Builds the parts of a configuration; the same arguments return the same parts.
 
+    Settings that determine no shape, such as learning rates, may be traced: a transformed function
+    can then train with many values of them.
+
     All choices that depend on the hardware are made here: how many games are played together, how
     search trees grow, and the data types and form of the layers. Tracing the parts makes no further
     choice, so a program can be lowered for a platform that this machine does not have.
@@ -137,7 +163,9 @@ def make_parts(
         if is_custom(config.game):
             raise ValueError(f"the game is custom, {config.game}: pass it as game=...")
         game = games.make(config.game)
-    return _make_parts(config, game, network, resolve_platform(platform))
+    is_traced = any(isinstance(value, Tracer) for _, value in flatten(config))
+    make = _make_parts.__wrapped__ if is_traced else _make_parts  # A cache would keep the tracers.
+    return make(config, game, network, resolve_platform(platform))
 
 
 @functools.lru_cache(maxsize=16)

@@ -8,6 +8,7 @@ system releases the lock when the program ends for any reason; its file stays.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ from azjax._processes import any_of, gather, in_first
 from azjax._settings import Range, checked, from_dict, list_changes
 from azjax.runs.config import Config, Plan
 
-FORMAT = 5  # Version of run directories; others cannot be read.
+FORMAT = 5  # Version of run directories; others cannot be read. A setting's new meaning needs one.
 LOCK = "train.lock"
 CPUDevices = Annotated[int, Range(0, 256)]  # 0: the program chooses.
 Result = TypeVar("Result")
@@ -52,7 +53,7 @@ def create_run(
             path.parent.mkdir(parents=True, exist_ok=True)
             free = _make_folder(path, numbered)
             (free / "checkpoints").mkdir()
-            write_json(free / "plan.json", plan or {})
+            write_json(free / "plan.json", dataclasses.asdict(Plan()) | (plan or {}))
             write_json(free / "config.json", {"format": FORMAT, **config.as_dict()})
         except OSError as error:
             raise CheckpointError(
@@ -114,7 +115,7 @@ def read_config(run_dir: Path) -> Config:
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
                 "a new run"
             )
-        return from_dict(Config, content)
+        return Config.read(content)
 
     return _read(path, parse)
 
@@ -126,7 +127,7 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     def parse(content):
         plan = {**content}
         number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
-        return config, from_dict(Plan, plan), number
+        return config, from_dict(Plan, plan, complete=True), number
 
     return _read(pathlib.Path(run_dir, "plan.json"), parse)
 
@@ -193,13 +194,19 @@ def check_links(folder: Path) -> None:
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]:
-    """Holds a lock in a folder during a `with` block.
+    """Holds a lock in a run directory during a `with` block; see `lock`."""
+    check_links(folder)
+    with lock(pathlib.Path(folder) / name, does):
+        yield
+
+
+@contextlib.contextmanager
+def lock(path: pathlib.Path, does: str) -> Iterator[None]:
+    """Holds the lock of a file during a `with` block.
 
     The CheckpointError in other programs contains the holder and `does`, its activity.
     """
     fcntl = check_locks()
-    check_links(folder)
-    path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -211,7 +218,7 @@ def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]
             ) from error
         except OSError as error:
             raise CheckpointError(
-                f"{path} cannot be locked ({error.strerror}): put the run on another disk"
+                f"{path} cannot be locked ({error.strerror}): use another disk"
             ) from error
         file.truncate(0)
         file.write(f"process {os.getpid()} on host {socket.gethostname()}")
@@ -226,6 +233,6 @@ def check_locks() -> Any:
     except ModuleNotFoundError as error:
         raise CheckpointError(
             "this system has no file locks (the module fcntl), which keep two programs from "
-            "writing one run: use Linux or macOS; on Windows, use WSL"
+            "writing the same files: use Linux or macOS; on Windows, use WSL"
         ) from error
     return fcntl

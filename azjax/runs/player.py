@@ -128,14 +128,33 @@ def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
     return jax.jit(make_search(search, parts.game, parts.evaluate))
 
 
+def check_name(name: str) -> None:
+    """Raises a ValueError if no player of this name comes with azjax, or a folder hides it."""
+    if name not in pretrained.names():
+        raise ValueError(pretrained.describe_unknown(name))
+    if os.path.isdir(name):
+        raise ValueError(f"{name} is a folder here, which hides the player of this name: rename it")
+
+
 def is_pretrained(run_dir: Path) -> bool:
-    """Returns whether a path is the name of a player that comes with azjax, and not a folder."""
-    return not os.path.isdir(run_dir) and str(run_dir) in pretrained.names()
+    """Returns whether a path is the name of a player that comes with azjax, and not a run."""
+    if os.path.exists(os.path.join(run_dir, "config.json")):
+        return False
+    if is_name := str(run_dir) in pretrained.names():
+        check_name(str(run_dir))
+    return is_name
 
 
 def read_settings(run_dir: Path) -> Config:
     """Returns the settings of a run, or of a player that comes with azjax."""
     if not is_pretrained(run_dir):
+        if not os.path.isdir(run_dir):
+            names = pretrained.names()
+            raise checkpoint.CheckpointError(
+                f"{run_dir} is not a run directory: use the folder of a run, such as "
+                f"runs/tic_tac_toe-default-1, or a player that comes with azjax, {', '.join(names)}"
+                f"{did_you_mean(run_dir, names)}"
+            )
         return directory.read_config(run_dir)
     about = pretrained.read(str(run_dir)).about
     search = dict(about["search"])
@@ -157,7 +176,7 @@ def load(
 
     Args:
       run_dir: the run directory; or the name of a player that comes with azjax, one of
-        `runs.pretrained.names()`, unless there is a folder of this name.
+        `runs.pretrained.names()`, unless there is a run in a folder of this name.
       iteration: iteration of the checkpoint; None: the newest one.
       game: the custom game of the run, if any. Its rules are not compared with those of training.
       network: the custom network of the run, if any.
@@ -177,7 +196,7 @@ def load(
         for name in given:
             raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")
         return _load_pretrained(str(run_dir))
-    config = directory.read_config(run_dir)
+    config = read_settings(run_dir)
     if parts is not None:
         for name in {*given} & {"game", "network"}:
             raise ValueError(f"parts contains its own {name}: leave {name} out")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._settings import NonNegative, Positive, Simulations, check
+from azjax._settings import NonNegative, Positive, Simulations, check, mixes_types
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -59,7 +59,7 @@ class Gumbel:
         considered = jnp.minimum(most, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32))
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
-            mctx.qtransform_completed_by_mix_value,
+            mixes_types(mctx.qtransform_completed_by_mix_value),
             value_scale=self.value_scale / 2,
             maxvisit_init=self.maxvisit_init,
             rescale_values=False,
@@ -117,7 +117,7 @@ def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses below the root; the visit counts follow the improved policy."""
-    select: Any = mctx.gumbel_muzero_interior_action_selection
+    select: Any = mixes_types(mctx.gumbel_muzero_interior_action_selection)
     action = select(None, tree, node, None, qtransform=qtransform)
     legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.
     return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._settings import Simulations, check
+from azjax._settings import Simulations, check, mixes_types
 from azjax.games.base import Game, State, batch_keys, check_batch
 from azjax.search.algorithm import (
     NEVER,
@@ -152,7 +152,7 @@ class MctxPolicy:
             if "temperature" in parameters:
                 varying["temperature"] = temperature
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
-            output = self.policy(
+            output = mixes_types(self.policy)(
                 params=None,
                 rng_key=key,
                 root=root,

@@ -12,7 +12,16 @@ import optax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check, is_zero
+from azjax._settings import (
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
+    Range,
+    check,
+    is_zero,
+    mixes_types,
+)
 from azjax.networks.base import Network, Variables
 from azjax.training.metrics import Record
 from azjax.training.targets import Sample
@@ -219,7 +228,8 @@ def make_learner(
         vector, unravel = ravel_pytree(grads)  # One reduction for all leaves.
         if axis_name is not None:
             vector, losses = jax.lax.pmean((vector, losses), axis_name)
-        updates, opt_state = optimizer.update(unravel(vector), state.opt_state, params)
+        change = mixes_types(optimizer.update)
+        updates, opt_state = change(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         average = optax.incremental_update(variables, state.average, 1 - decay)

@@ -157,5 +157,5 @@ class Loop:
             method: Any = getattr(callback, event)
             if callback.everywhere:
                 method(self)
-            elif getattr(type(callback), event) is not getattr(Callback, event):
+            elif getattr(method, "__func__", method) is not getattr(Callback, event):
                 processes.in_first(lambda method=method: method(self))

@@ -128,11 +128,11 @@ def describe_bytes(count: float) -> str:
 
 
 def describe(needs: Estimate, num_devices: int) -> str:
-    """Formats an estimate as one line."""
+    """Formats an estimate as two lines, short enough for a terminal."""
     where = f"each of {num_devices} devices" if num_devices > 1 else "the device"
     parts = ", ".join(f"{name} {describe_bytes(getattr(needs, name))}" for name in _LESS)
     total, limit = describe_bytes(needs.total), describe_bytes(needs.limit)
-    return f"memory on {where}: {total} of {limit} ({parts})"
+    return f"memory on {where}: {total} of {limit}\n{parts}"
 
 
 def _bytes_of(tree: Any) -> int:

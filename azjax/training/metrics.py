@@ -2,8 +2,11 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import pathlib
+import shutil
+import sys
 import time
 from typing import Any, TextIO
 
@@ -137,37 +140,58 @@ def last_seconds(records: list[dict], iteration: int) -> float:
     return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])
 
 
-def print_line(record: Record) -> None:
-    """Prints a record as one line of text."""
-    losses = ", ".join(f"{word} {value:.3f}" for word, value in terms(record).items())
-    parts = [
-        f"iteration {record.iteration:4d}",
-        f"{record.seconds:6.1f} s",
-        f"{record.games_per_second:6.0f} games/s",
-        f"loss {record.losses['loss']:.3f} ({losses})",
-    ]
+class Lines:
+    """Prints records as lines of text; in a terminal, as columns that fit, under a heading."""
+
+    def __init__(self):
+        """Starts without columns; each record may add some, or make some wider."""
+        self._widths: dict[str, int] = {}
+        self._heading, self._below = "", 0
+
+    def print(self, record: Record) -> None:
+        """Prints a record, and first the heading if it changed or is out of sight."""
+        shown, widths = _cells(record), self._widths
+        if not sys.stdout.isatty():
+            print("  ".join(f"{name} {text}" for name, text in shown.items()), flush=True)
+            return
+        for name, text in shown.items():
+            widths[name] = max(widths.get(name, len(name)), len(text))
+        order = sorted(widths, key=_details(record).__contains__)  # They come last.
+        ends = itertools.accumulate(widths[name] + 2 for name in order)
+        size = shutil.get_terminal_size()
+        fitting = [name for name, end in zip(order, ends, strict=True) if end - 2 <= size.columns]
+        heading = "  ".join(name.rjust(widths[name]) for name in fitting)
+        self._below += 1
+        if heading != self._heading or self._below >= size.lines - 2:
+            self._heading, self._below = heading, 0
+            print(heading)
+        print("  ".join(shown.get(name, "").rjust(widths[name]) for name in fitting), flush=True)
+
+
+def _cells(record: Record) -> dict[str, str]:
+    """Returns what a line shows of a record, by name, the most important first."""
+    shown = {
+        "iteration": f"{record.iteration:4d}",
+        "seconds": f"{record.seconds:6.1f}",
+        "loss": f"{record.losses['loss']:.3f}",
+    }
     if record.blunders is not None:
         first, second = record.losing_lines_first, record.losing_lines_second
-        parts += [
-            f"blunders {record.blunders:4d}",
-            f"losing lines {first:3d} 1st + {second:3d} 2nd",
-        ]
+        shown["blunders"] = f"{record.blunders:4d}"
+        shown["losing lines"] = f"{first:3d} 1st + {second:3d} 2nd"
     if "error" in record.errors:
-        parts.append(f"errors on {record.errors['error']:.1%} of labelled positions")
-    parts += [f"{name} {text}" for name, text in extra_cells(record).items()]
-    print("  ".join(parts), flush=True)
+        shown["labelled errors"] = f"{record.errors['error']:.1%}"
+    return shown | _extra_cells(record) | _details(record)
 
 
-WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}
+def _details(record: Record) -> dict[str, str]:
+    """Returns the cells that a narrow terminal leaves out first; `l2` only if it is a penalty."""
+    left_out = {"loss", "grad_norm"} if record.losses.get("l2") else {"loss", "grad_norm", "l2"}
+    losses = {name: f"{x:.3f}" for name, x in record.losses.items() if name not in left_out}
+    return {"games/s": f"{record.games_per_second:5.0f}"} | losses
 
 
-def terms(record: Record) -> dict[str, float]:
-    """Returns the terms of the loss by their labels; `l2` only if the loss has this penalty."""
-    others = {"loss", "grad_norm"} if record.losses.get("l2") else {"loss", "grad_norm", "l2"}
-    return {WORDS.get(name, name): x for name, x in record.losses.items() if name not in others}
-
-
-def extra_cells(record: Record) -> dict[str, str]:
+def _extra_cells(record: Record) -> dict[str, str]:
     """Returns the metrics of callbacks by name; shows `NAME_low` and `NAME_high` as an interval."""
     extra = record.extra
     cells = {name: f"{value:.4g}" for name, value in extra.items()}

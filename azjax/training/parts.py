@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
+from azjax._settings import MOST, Count, Fraction, NonNegative, Positive, Range, check
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -124,6 +124,12 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"of it, such as {-(-value // shards) * shards}"
             )
     capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
+    if needed > MOST:
+        fitting = capacity // parts.selfplay.unroll_length // shards * shards
+        raise ValueError(
+            f"selfplay.games is {games}, whose samples of one iteration fit no buffer: use at most "
+            f"{fitting} with this replay.capacity"
+        )
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's samples: use at least "

@@ -6,12 +6,13 @@ from xml.etree.ElementTree import Element
 
 from azjax.drawing import canvas, node
 
-_WIDTH, _BELOW = 640, 36  # At least; the margin below the axis.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204  # Of the axes; lower for many lines.
+_WIDTH, _BROADEST = 470, 640  # Of the picture, on a phone 0.75 of it; pixels on a wide screen.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 456, 40, 204  # Of the axes.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
+_DASHES = (None, "8 4", "2 4")  # So that lines differ by more than their color.
 _MOST_TITLES = 60  # Points of a line that have a tooltip.
 _LEAST = 0.75  # Minimum scale, at which the font size is 9 pixels.
-_LINE, _LETTER = 15, 7  # Minimum distance between labels; the width of a letter.
+_LINE, _LETTER = 18, 7  # Height of a row of names; the width of a letter.
 
 
 def line_chart(
@@ -25,7 +26,7 @@ def line_chart(
     log_x: bool = False,
     bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
 ) -> Element:
-    """Draws lines over common points, with each line's name at its end.
+    """Draws lines over common points, with their names below.
 
     Colors are the text color and the style sheet's `--az-series-1` to `-6`.
 
@@ -47,24 +48,23 @@ def line_chart(
     values = [y for line in (*lines.values(), *ranges.values()) for _, y in line]
     ticks = _log_ticks(values) if log else _ticks(min([0, *values]), max(values, default=1))
     to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
-    bottom = max(_BOTTOM, _TOP + _LINE * len(series))
-    width = max(_WIDTH, math.ceil(_RIGHT + 24 + _LETTER * max(map(len, series))))
-    to_y = _scale(ticks[0], ticks[-1], bottom, _TOP, log)
+    to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
     parts = [_title(title, unit), *_y_axis(ticks, to_y)]
-    parts.append(_x_axis(bottom, x_label, _x_ticks(xs, log_x), to_x))
+    parts.append(_x_axis(x_label, _x_ticks(xs, log_x), to_x))
     for i, name in enumerate(lines):
         if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
             look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
             parts.append(node("path", {"d": _path(outline) + "Z", "class": "az-band"} | look))
-    label_ys = iter(_spread([to_y(line[-1][1]) for line in lines.values() if line], bottom))
+    width, labels = _place_names([name for name, line in lines.items() if line])
     for i, (name, line) in enumerate(lines.items()):
         if line:
             places = [(to_x(x), to_y(y)) for x, y in line]
             tips = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
-            parts.append(_line(name, _color(i), places, tips, next(label_ys)))
-    picture = canvas(width, bottom + _BELOW, *parts, label=title).element
+            parts.append(_line(name, i, places, tips, labels[name]))
+    height = max((y for _, y in labels.values()), default=_BOTTOM + 32) + 10
+    picture = canvas(width, height, *parts, label=title).element
     picture.set("class", "az-chart")
-    sizes = f"min-width: {_least_width(picture)}px; max-width: {width}px"
+    sizes = f"min-width: {_least_width(picture)}px; max-width: {max(width, _BROADEST)}px"
     picture.set("style", f"width: 100%; {sizes}; height: auto")
     return picture
 
@@ -134,15 +134,29 @@ def _y_axis(ticks: Sequence[float], to_y) -> Iterable[Element]:
             yield _text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True)
 
 
-def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Element:
-    parts = [_text(to_x(x), bottom + 16, _number(x), anchor="middle", faint=True) for x in ticks]
-    name = _text(_RIGHT + 24, bottom + 16, x_label, faint=True)
-    return node("g", None, *parts, name)
+def _x_axis(x_label: str, ticks: Iterable[float], to_x) -> Element:
+    y = _BOTTOM + 16
+    parts = [_text(to_x(x), y, _number(x), anchor="middle", faint=True) for x in ticks]
+    return node("g", None, *parts, _text(_RIGHT, y + 16, x_label, anchor="end", faint=True))
 
 
-def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Element:
+def _place_names(names: Iterable[str]) -> tuple[int, dict[str, tuple[float, float]]]:
+    """Places names in rows below the axis; returns the width of the picture, and their places."""
+    places, width, x, y = {}, _WIDTH, _LEFT, _BOTTOM + 52
+    for name in names:
+        size = 44 + _LETTER * len(name)
+        if x + size > width and x > _LEFT:
+            x, y = _LEFT, y + _LINE
+        places[name] = x, y
+        x += size
+        width = max(width, x)
+    return width, places
+
+
+def _line(name: str, index: int, places, tips: list[str], label: tuple[float, float]) -> Element:
+    color = _color(index)
     look = {"fill": "none", "stroke-width": 2, "stroke-linejoin": "round"}
-    look |= {"stroke-linecap": "round", "style": f"stroke: {color}"}
+    look |= {"stroke-dasharray": _DASHES[index % len(_DASHES)], "style": f"stroke: {color}"}
     parts = [node("path", {"d": _path(places)} | look)]
     if len(places) == 1:
         x, y = places[0]
@@ -151,9 +165,9 @@ def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Ele
     for (x, y), tip in list(zip(places, tips, strict=True))[::-stride]:
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
         parts.append(node("circle", spot, node("title", None, tip)))
-    x = places[-1][0] + 10
-    mark = node("line", look | {"x1": x, "x2": x + 8, "y1": label_y, "y2": label_y})
-    return node("g", {"class": "az-series"}, *parts, mark, _text(x + 12, label_y + 4, name))
+    x, y = label
+    mark = node("line", look | {"x1": x, "x2": x + 20, "y1": y - 4, "y2": y - 4})
+    return node("g", {"class": "az-series"}, *parts, mark, _text(x + 26, y, name))
 
 
 def _color(index: int) -> str:
@@ -168,18 +182,6 @@ def _path(places) -> str:
 def _text(x, y, text, size=12.0, anchor=None, weight=None, faint=False) -> Element:
     look = {"x": x, "y": y, "font-size": size, "text-anchor": anchor, "font-weight": weight}
     return node("text", look | {"fill": "currentColor", "fill-opacity": 0.7 * faint or None}, text)
-
-
-def _spread(heights: list[float], bottom: float) -> list[float]:
-    """Moves overlapping labels apart, keeping their order."""
-    spread, order = [*heights], sorted(range(len(heights)), key=lambda i: -heights[i])
-    below = bottom - 2 + _LINE  # Above the name of the axis.
-    for i in order:
-        below = spread[i] = min(heights[i], below - _LINE)
-    above = _TOP - _LINE
-    for i in order[::-1]:
-        above = spread[i] = max(spread[i], above + _LINE)
-    return spread
 
 
 def _number(value: float) -> str:

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from azjax.comparison import Curves, Effect
+from azjax.comparison import AXES, Comparison, Curves, Effect
 from azjax.drawing import node
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.page import Section, write_page
 
-_AXES = ("iterations", "evaluations", "moves", "seconds")
-
 
 def write_comparison(
-    path: pathlib.Path, game: str, curves: Sequence[Curves], effects: Sequence[Effect]
+    path: pathlib.Path, comparison: Comparison, effects: Sequence[Effect]
 ) -> pathlib.Path:
     """Writes a page with the curves of all settings and their effects; returns its path."""
-    charts = [_chart(axis, curves) for axis in _AXES]
+    curves = comparison.curves
+    charts = [_chart(axis, curves) for axis in AXES]
     seeds = len(curves[0].errors[0])
     intro = (
         f"Lines are medians of {seeds} seeds, and areas reach from the first to the third "
@@ -28,7 +27,7 @@ def write_comparison(
     sections = [Section("Errors", intro, element=side_by_side(charts))]
     if effects:
         sections.append(Section("Effects", element=_table(curves, effects)))
-    return write_page(path, f"Comparison of settings: {game}", sections)
+    return write_page(path, f"Comparison of settings: {comparison.game}", sections)
 
 
 def _chart(axis: str, curves: Sequence[Curves]):

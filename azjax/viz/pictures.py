@@ -179,8 +179,8 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
     """Builds the search of training, compiled once per batch size, for use with or without noise.
 
     Returns:
-      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`. The result
-      has no tree, `step` is what the chosen moves return, and `over` is whether they end the game.
+      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`: `step` is
+      what the chosen moves return, and `over` is whether they end the game.
     """
     search = make_search(parts.search, parts.game, parts.evaluate)
 
@@ -188,7 +188,7 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
         keys = jax.random.split(key, temperature.shape[0])
         result = search(params, keys, states, temperature, add_noise)
         step = jax.vmap(functools.partial(play, parts.game))(states, result.action)
-        return result._replace(tree=None), step, jax.vmap(parts.game.is_over)(step.state)
+        return result, step, jax.vmap(parts.game.is_over)(step.state)
 
     return jax.jit(run)
 
@@ -216,6 +216,23 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
     raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
 
 
+def search_strips(player: Player, most: int = 8) -> Element:
+    """Shows the trees of the first searches of a game without noise, one of them open at a time."""
+    game, states, strips = player.game, init_batch(player.game, 1), []
+    search, still = _make_search(player.parts), np.zeros(1, np.float32)
+    for ply in range(most):
+        result, step, over = search(player.params, jax.random.key(ply), states, still, False)
+        state = jax.tree.map(lambda leaf: leaf[0], states)
+        name = name_actions(game, state)[int(result.action[0])]
+        summary = node("summary", None, f"Move {ply + 1}: the search plays {name}")
+        tree = node("div", {"class": "az-scroll", "tabindex": 0}, draw_tree(game, result).element)
+        strips.append(node("details", {"name": "search"}, summary, tree))
+        if over[0]:
+            break
+        states = step.state
+    return _open_first(strips)
+
+
 def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
     """Shows games as wrapping rows of pictures, one game open at a time, initially the first.
 
@@ -234,6 +251,10 @@ def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
             figures.append(node("figure", None, picture, node("figcaption", None, text)))
         summary = node("summary", None, f"Game {number}: {_result(moves)}")
         strips.append(node("details", {"name": "game"}, summary, node("div", None, *figures)))
+    return _open_first(strips)
+
+
+def _open_first(strips: Sequence[Element]) -> Element:
     strips[0].set("open", "open")
     return node("div", {"class": "az-strips"}, *strips)
 

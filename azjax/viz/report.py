@@ -207,8 +207,8 @@ _LEAD = (
 )
 _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
-    "The search follows the proof, if there is one. Play offers to continue from the position of "
-    "the search."
+    "The search follows the proof, if there is one. The address keeps the position of the search: "
+    "opened again, the page offers to play from there."
 )
 
 

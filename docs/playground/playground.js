@@ -3,30 +3,16 @@ import { explorer } from "../../azjax/viz/js/explorer.js";
 import { Place } from "../../azjax/viz/js/main.js";
 import { Match } from "../../azjax/viz/js/play.js";
 import { openShipped } from "./shipped.js";
-import { listWords, playerName } from "../../azjax/viz/js/words.js";
-
-/** The mark of a move from an override table. */
-export const MARK = "\u25cf";
+import { MARK, Replies } from "./unbeaten.js";
+import { playerName, sentence } from "../../azjax/viz/js/words.js";
 
 const STEP = 350; // Milliseconds between simulations.
+const SEARCH_WORDS = "Each simulation adds at most one position to the tree, which the same network evaluates. The button \u201cnext phase\u201d shows a single step.";
 const OLD_BROWSER = "This page needs a browser from 2024 or later.";
 
 /** Games against the players that come with azjax; the visitor chooses one. */
 export function playground(root, { players }) {
   new Playground(root, players).choose(0);
-}
-
-/** Opens a player, and shows a sentence in `root` if that fails. */
-export async function openIn(root, packed) {
-  root.setAttribute("aria-busy", "true");
-  try {
-    return await openShipped(packed);
-  } catch (error) {
-    replace(root, h("p.az-alert", { role: "alert" }, `${OLD_BROWSER} (${error.message})`));
-    throw error;
-  } finally {
-    root.removeAttribute("aria-busy");
-  }
 }
 
 class Playground {
@@ -38,17 +24,23 @@ class Playground {
   }
 
   async choose(number) {
-    const shipped = await openIn(this.body, this.players[number]);
-    this.root.dataset.player = shipped.about.name;
-    this.openings = await Promise.all(this.players.map(openShipped));
-    const button = ({ game }, i) =>
-      pushButton(game.title[0].toUpperCase() + game.title.slice(1), `game-${i}`, () => this.choose(i), { "aria-pressed": String(i === number) });
-    replace(this.picker, this.openings.map(button));
-    new Table(this.body, shipped);
+    this.body.setAttribute("aria-busy", "true");
+    try {
+      const opened = await Promise.all(this.players.map(openShipped));
+      const button = ({ game }, i) => pushButton(sentence(game.title), `game-${i}`, () => this.choose(i), { "aria-pressed": String(i === number) });
+      replace(this.picker, opened.map(button));
+      new Table(this.body, opened[number]);
+      this.root.dataset.player = opened[number].about.name;
+    } catch (error) {
+      replace(this.body, h("p.az-alert", { role: "alert" }, `${OLD_BROWSER} (${error.message})`));
+      throw error;
+    } finally {
+      this.body.removeAttribute("aria-busy");
+    }
   }
 }
 
-/** The board of one game, the moves, and the search. */
+/** The board of one game, and next to it the search, or the proof if there is one. */
 class Table {
   constructor(root, shipped) {
     const place = new Place();
@@ -56,15 +48,17 @@ class Table {
     Object.assign(this, { shipped, place });
     this.about = h("p.az-intro", { "data-about": "" });
     this.moves = h("div.az-moves-so-far");
+    this.proof = about.proof && h("div", { "data-proof": "" });
     this.search = h("div.az-watch", { hidden: true });
     const board = h("div.az-match");
-    replace(root, this.about, board, this.search);
+    replace(root, this.about, h("div.az-table", board, this.proof, this.search));
+    if (this.proof) new Replies(this.proof, shipped);
     const simulations = about.alone ? 0 : data.settings.num_simulations;
     this.match = new Match(board, {
       ...{ game, network, place, simulations, settings: data.settings },
       choose: (position) => shipped.choose(position),
       you: 1, // The network moves first.
-      more: h("div", this.moves, this.#searchButton()),
+      more: h("div", this.moves, this.#searchButton(), h("p.az-hint", habitWords(shipped))),
       sides: ["You move first", "The network moves first"],
       onDraw: (match) => this.#draw(match),
     });
@@ -73,24 +67,25 @@ class Table {
   /** A button that shows or hides the search from the current position. */
   #searchButton() {
     const toggle = () => {
-      const on = this.button.getAttribute("aria-pressed") !== "true";
+      const on = this.search.hidden;
       this.button.setAttribute("aria-pressed", String(on));
       if (!this.explorer) replace(this.search, this.#searchParts());
       this.search.hidden = !on;
+      if (this.proof) this.proof.hidden = on;
       this.#stop();
+      if (on) this.search.scrollIntoView({ block: "nearest" }); // On a phone it is below the board.
     };
     this.button = pushButton("Watch a search from this position", "watch", toggle, { "aria-pressed": "false" });
     return h("div.az-group", this.button);
   }
 
   #searchParts() {
-    const { shipped, place } = this;
-    const { settings, networks, game } = shipped.data;
+    const { settings, networks, game } = this.shipped.data;
     const root = h("div.az-component", { "data-kind": "explorer" });
-    const data = { game, settings, networks, start: this.match.position.over ? undefined : this.match.position.text };
-    this.explorer = explorer(root, data, place);
+    const data = { game, settings, networks, start: this.place.get("board") };
+    this.explorer = explorer(root, data, this.place);
     this.runner = pushButton("", "run-search", () => (this.timer ? this.#stop() : this.#run()));
-    return [h("p.az-hint", searchWords(shipped)), h("div.az-group", this.runner), root];
+    return [h("p.az-hint", SEARCH_WORDS), h("div.az-group", this.runner), root];
   }
 
   /** Shows one simulation after another. */
@@ -140,25 +135,18 @@ function moveList(game, moves) {
   ];
 }
 
-/** What the player is, and what is proved about this game. */
-function aboutWords({ about, data, overrides }, { you, isUsual }) {
-  const how = about.alone ? "chooses its moves without search" : `guides a search with ${data.settings.num_simulations} simulations for each move`;
-  const parts = [`The network ${how}.`];
-  if (overrides) parts.push(`In ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"} (symmetric copies count once), it plays a stored move instead of its own. These moves are its override table.`);
-  const { proof } = about;
-  if (!proof) parts.push("It was not proved unbeatable: you may win.");
-  else if (!isUsual) parts.push("The proof does not cover this game, because the search or the starting position was changed: you may win.");
-  else if (you === 0) parts.push("The proof covers only games in which it moves first: when you move first, you may win.");
-  else parts.push("It moves first, and it is proved never to lose.");
-  return parts.join(" ");
+/** What is proved about the player, and whether that covers the game on the board. */
+function aboutWords({ about, game }, { you, isUsual }) {
+  const start = `This network learned ${game.title} by playing against itself`;
+  if (!about.proof) return `${start}. It was not proved unbeatable: you may win.`;
+  const claim = `${start}, and it is proved never to lose when it moves first`;
+  if (!isUsual) return `${claim}; the proof does not cover this game, as you changed its search or its start.`;
+  return `${claim}${you === 0 ? "; in this game, you do" : ""}.`;
 }
 
-function searchWords({ about, data }) {
-  const use = about.alone ? "When you play, the network does not search, unless you choose a search above." : `When you play, the network searches with ${data.settings.num_simulations} simulations for each of its moves, unless you choose another setting above.`;
-  return `Each simulation adds at most one position to the tree, which the same network evaluates. ${use} The button \u201cnext phase\u201d shows a single step.`;
-}
-
-/** Counts of results in words: "3 won, 1 drawn and none lost". */
-export function resultWords({ won, drawn, lost }) {
-  return listWords([`${won.toLocaleString("en")} won`, `${drawn.toLocaleString("en")} drawn`, lost ? `${lost.toLocaleString("en")} lost` : "none lost"]);
+/** How the player chooses its moves. */
+function habitWords({ about, data, overrides }) {
+  const how = about.alone ? "chooses its moves without search" : `searches with ${data.settings.num_simulations} simulations for each move`;
+  const stored = `. In ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"} (symmetric copies count once), it plays a stored move instead of its own: these are its override table`;
+  return `The network ${how}${overrides ? stored : ""}.`;
 }

@@ -28,16 +28,11 @@ from azjax.viz.live import search_settings
 from azjax.viz.page import Section, write_page
 
 FOLDER = pathlib.Path(__file__).parent
-FIRST = "connect_four"  # The player that the page starts with.
-SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
+SHOWN = ("connect_four", "tic_tac_toe", "hex:6")  # The page starts with the first.
 MOST_BYTES = 4_000_000
 ANIMATION = FOLDER.parent / "animation.svg"  # Of a training of tic-tac-toe.
 
-_TITLE = "Can you beat this Connect Four player?"
-_SENTENCE = (
-    "It is a neural network that learned by playing against itself.{} Play against it, see how a "
-    "search looks ahead, and {}."
-)
+_TITLE = "Can you beat this player?"
 _LEARNS = (
     "A training of tic-tac-toe: all 4,520 positions in which the game is not over, iteration by "
     "iteration."
@@ -45,23 +40,20 @@ _LEARNS = (
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
 
-def write_playground(path: Path, first: Player, packed: Sequence[dict[str, Any]]) -> pathlib.Path:
+def write_playground(path: Path, packed: Sequence[dict[str, Any]]) -> pathlib.Path:
     """Writes the page.
 
     Args:
       path: the file, which is replaced if it exists.
-      first: the player of Connect Four that the introduction describes.
-      packed: the players on the page, from `pack_shipped`; `first` comes first.
+      packed: the players on the page, from `pack_shipped`.
 
     Raises:
       ValueError: if the page would be larger than 4 MB, or its folder does not exist.
     """
-    data = {"players": list(packed)}
     svg = ElementTree.fromstring(re.sub(' xmlns="[^"]*"', "", ANIMATION.read_text()))
     sections = [
-        Section("", _introduce(first, packed), kind="playground", data=data),
-        Section("Can you beat it?", kind="unbeaten", data=data),
-        Section("How such a player learns", _LEARNS, element=svg),
+        Section("", kind="playground", data={"players": list(packed)}),
+        Section("How a player of tic-tac-toe learns", _LEARNS, element=svg),
     ]
     with replacing(path) as partial:
         write_page(partial, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
@@ -72,17 +64,6 @@ def write_playground(path: Path, first: Player, packed: Sequence[dict[str, Any]]
                 "SHOWN"
             )
     return pathlib.Path(path)
-
-
-def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
-    """Returns the sentences at the top of the page."""
-    if not any(each["about"].get("proof") for each in packed[:1]):
-        return _SENTENCE.format("", "try any reply")
-    proved = " When it moves first, it never loses: a program played every possible reply."
-    if first.overrides is not None:
-        count = len(first.overrides.actions)
-        proved += f" In {count:,} positions, it plays a stored move instead of its own."
-    return _SENTENCE.format(proved, "follow the proof")
 
 
 def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
@@ -162,5 +143,5 @@ def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     available = pack_available(read_proofs(FOLDER / "proofs.json"))
-    page = write_playground(FOLDER / "index.html", azjax.load(FIRST), available)
+    page = write_playground(FOLDER / "index.html", available)
     print(f"{page}: {page.stat().st_size:,} bytes")

@@ -1,26 +1,23 @@
 import { h, pushButton, replace } from "../../azjax/viz/js/dom.js";
 import { Walk } from "../../azjax/viz/js/proof.js";
-import { MARK, openIn, resultWords } from "./playground.js";
-import { playerName } from "../../azjax/viz/js/words.js";
+import { listWords, playerName } from "../../azjax/viz/js/words.js";
+
+/** The mark of a move from an override table. */
+export const MARK = "\u25cf";
 
 const RANDOM_LINES = 100;
 const LINES_SLICE = 40; // Milliseconds between events.
 const END_WORDS = { won: "This player wins.", drawn: "The game is drawn.", lost: "You win." };
 
-/** The first player of a page against every reply: the visitor chooses the replies. */
-export async function unbeaten(root, { players: [first] }) {
-  const shipped = await openIn(root, first);
-  new Replies(root, shipped);
-}
-
-class Replies extends Walk {
+/** A player with a proof, which moves first, against every reply: the visitor chooses the replies. */
+export class Replies extends Walk {
   constructor(root, shipped) {
     super(root, shipped.game);
     Object.assign(this, { shipped, ends: { won: 0, drawn: 0, lost: 0 }, seen: new Set() });
     this.random = h("p", { role: "status", class: "az-hint", "data-random": "" });
     this.body = h("div");
     const lines = pushButton(`Play ${RANDOM_LINES} games with random replies`, "random-lines", () => this.#playRandomLines());
-    replace(root, claim(shipped), this.body, h("div.az-group", lines), this.random);
+    replace(root, claim(shipped.about.proof), this.body, h("div.az-group", lines), this.random);
     this.begin((position) => shipped.choose(position), 0);
   }
 
@@ -38,25 +35,21 @@ class Replies extends Walk {
     if (here.over) root.dataset.result = resultOf(game, here);
     else delete root.dataset.result;
     const dots = path.flatMap(({ isOverride, action }, i) => (isOverride ? [game.cell(path[i - 1].position.board, action)] : []));
-    const board = this.board({ size: 300, ...(dots.length && { dots }) });
+    const board = this.board({ size: 300, dots });
     replace(this.body, this.crumbs(), h("div.az-columns", board, h("div", this.#side(), this.#tally())));
   }
 
   #side() {
     const { game, here } = this;
     if (here.over) return h("p", { role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
+    const caption = "Choose any reply; this player has one answer to each. Every game ends in a win for this player or in a draw.";
     const heads = [`your reply (${playerName(here.player)})`, "this player\u2019s answer"];
-    return this.replies(this.#caption(), heads, (action) => {
+    return this.replies(caption, heads, (action) => {
       const after = game.step(here, action);
       const answer = after.over ? null : this.shipped.choose(after);
       const text = answer ? `${game.moveName(after, answer.action)}${answer.isOverride ? ` ${MARK}` : ""}` : END_WORDS[resultOf(game, after)];
       return h("td", { "data-answer": answer?.action }, text);
     });
-  }
-
-  #caption() {
-    const start = "Choose any reply; this player has one answer to each.";
-    return this.shipped.about.proof ? `${start} Every game ends in a win for this player or in a draw.` : start;
   }
 
   #tally() {
@@ -100,19 +93,23 @@ function resultOf(game, position) {
   return winner === null ? "drawn" : winner === 0 ? "won" : "lost";
 }
 
-/** Whether it can be beaten, and how that was checked. */
-function claim({ about }) {
-  const { proof } = about;
-  if (!proof) {
-    return h("p.az-proof-claim", { "data-claim": "open" }, "This is not known: not all replies to this player have been checked. Choose replies and see how the games end.");
-  }
-  const count = (number) => number.toLocaleString("en");
+/** Counts of results in words: "3 won, 1 drawn and none lost". */
+function resultWords({ won, drawn, lost }) {
+  return listWords([`${grouped(won)} won`, `${grouped(drawn)} drawn`, `${lost ? grouped(lost) : "none"} lost`]);
+}
+
+/** What is proved, and how that was checked. */
+function claim({ decisions, won, drawn }) {
   return [
-    h("p.az-proof-claim", { "data-claim": "proved" }, "No opponent can beat it when it moves first. Here is why."),
+    h("h2", { "data-claim": "" }, "No opponent can beat it when it moves first"),
     h(
       "p.az-intro",
-      `A program played this player against every possible reply. This player made ${count(proof.decisions)} decisions. ` +
-        `The program counted the moves that end a game: ${count(proof.won)} wins of this player, ${count(proof.drawn)} draws and no losses. Symmetric copies count once.`,
+      `A program played this player against every possible reply. This player made ${grouped(decisions)} decisions. ` +
+        `The program counted the moves that end a game: ${grouped(won)} wins of this player, ${grouped(drawn)} draws and no losses. Symmetric copies count once.`,
     ),
   ];
+}
+
+function grouped(count) {
+  return count.toLocaleString("en");
 }

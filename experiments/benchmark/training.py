@@ -22,7 +22,7 @@ def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: s
     command = [sys.executable, "-m", "experiments.train", f"--run-dir={run_dir}", *flags]
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     if done.returncode not in (0, 1):  # 1: the goal was not reached, which is a result.
-        errors = done.stderr.splitlines()[1:]  # After "azjax train: starting…".
+        errors = [line for line in done.stderr.splitlines() if not line.endswith("…")]
         raise ValueError(f"training failed: {' '.join(errors)}")
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 

@@ -12,7 +12,7 @@ import pytest
 import guard
 from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, random_agent
+from azjax.players import Agent, Decision, ProgramError, random_agent
 from azjax.players.arena import (
     Match,
     Tally,
@@ -134,6 +134,36 @@ def test_ratings_of_a_match_count_both_seats():
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
 
+def test_games_that_were_over_are_kept_when_a_program_stops(capfd, monkeypatch):
+    def act(params, key, states):
+        action = UNIFORM.act(params, key, states).action
+        return Decision(jnp.where((states.board != 0).sum(axis=1) < 7, action, -1), None)
+
+    def check():
+        raise ProgramError("it stopped")
+
+    with pytest.raises(ProgramError) as raised:
+        agents = UNIFORM, UNIFORM._replace(name="other"), Agent("stops", act, check=check)
+        round_robin(GAME, agents, 64, KEY)
+    key = jax.random.fold_in(jax.random.fold_in(KEY, 1), 0)
+    whole = play_games(GAME, UNIFORM, UNIFORM, 32, key)
+    over = (whole.actions >= 0).sum(axis=1) <= 7
+    counts = [np.sum(over & (whole.outcomes == value)) for value in (1, 0, -1)]
+    complete, (_, _, first, second, _) = raised.value.matches
+    assert sum(complete.moving_first[:3]) == sum(complete.moving_second[:3]) == 32
+    assert [*first[:3]] == counts and 1 < sum(counts) < 32 and second == (0, 0, 0, 0)
+
+    def play(*given):
+        raise raised.value
+
+    monkeypatch.setattr(program, "round_robin", play)
+    assert program.main(["random", "perfect", "--game", "tic_tac_toe"]) == 1
+    out, err = capfd.readouterr()
+    rows = [line.split()[:6] for line in out.splitlines() if " stops " in line]
+    assert err == "error: it stopped\n"
+    assert rows == [["random", "stops", "first", *map(str, counts)]]
+
+
 def test_refusals():
     one = jax.tree.map(lambda leaf: leaf[None], ttt.from_board([1, 1, 1, -1, -1, 0, 0, 0, 0]))
     stubborn = Agent("stubborn", lambda *given: Decision(jnp.zeros(4, jnp.int32), None))
@@ -159,6 +189,7 @@ MATCHES = [
     Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
     Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
 ]
+EVEN = [Match("a", "b", Tally(1, 0, 1, 2), Tally(1, 0, 1, 2), False)]
 
 
 def test_matches_and_ratings_are_printed(capsys, monkeypatch):
@@ -183,6 +214,11 @@ def test_matches_and_ratings_are_printed(capsys, monkeypatch):
     assert max(len(line) for line in lines if line is not said) <= 80
 
 
+def test_equal_players_differ_by_no_elo(capsys):
+    program._show_ratings(rate(EVEN)._replace(ratings=np.array([-0.2, 0.2])))
+    assert "-0" not in capsys.readouterr().out
+
+
 def test_a_match_is_played_and_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # The game would be that of the newest run.
     keys, play = [], program.round_robin
@@ -191,7 +227,10 @@ def test_a_match_is_played_and_printed(tmp_path, monkeypatch, capsys):
     with compiling_once():
         assert program.main(line.split()) == 0
     out, err = capsys.readouterr()
-    assert err == "there are only 9 such openings: all are played\n"
+    assert err == (
+        "there are only 9 such openings: all are played\n"
+        "each pairing plays 36 games: every opening equally often from each seat\n"
+    )
     rows = [line.split() for line in out.splitlines() if re.search(r"(first|second) ", line)]
     for number in (0, 1):
         assert rows[number][:2] == ["random", "perfect"]

@@ -13,7 +13,8 @@ import optax
 import pytest
 
 import azjax
-from azjax import runs, training
+from azjax import _files, runs, training
+from azjax.networks import MLPConfig
 from azjax.runs import checkpoint, presets
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
@@ -255,7 +256,7 @@ def test_a_disk_that_cannot_be_read_is_no_damage(run, monkeypatch):
         raise OSError(5, "Input/output error", path)
 
     before = files(run)
-    monkeypatch.setattr(checkpoint, "_digest_file", fail)
+    monkeypatch.setattr(_files, "digest_file", fail)
     with pytest.raises(OSError, match="Input/output"):
         restore(run)
     assert files(run) == before
@@ -284,6 +285,7 @@ def test_loads_only_the_requested_checkpoint(run, tmp_path):
     for step in (1, 2):
         shutil.rmtree(one / "checkpoints" / str(step))
     assert_refused(
+        (lambda: azjax.load("conect_four"), "is not a run", "did you mean connect_four?"),
         (lambda: azjax.load(run, 7), "run has no checkpoint 7: use one of 1, 2, 3"),
         (lambda: azjax.load(run, 3), "checkpoint 3 in ... was changed): use one of 1, 2"),
         (lambda: azjax.load(new, 0), "new has no checkpoint yet: resume the run to write one"),
@@ -318,7 +320,11 @@ def test_a_player_is_loaded_only_with_the_game_and_network_of_its_run(run):
     ("setting", "value", "said"),
     [
         ("seed", 1, "seed is 1 in ... was written with 0: restore the file"),
-        ("network", {"kind": "mlp"}, "network.kind is 'mlp' in ... with 'resnet': restore"),
+        (
+            "network",
+            dataclasses.asdict(MLPConfig()),
+            "network.kind is 'mlp' in ... with 'resnet': restore",
+        ),
         ("format", 2, "has the format of another version of azjax: use"),
     ],
 )

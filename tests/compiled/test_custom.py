@@ -11,6 +11,7 @@ import guard
 import misere_pile
 from azjax import runs
 from azjax.cli import arena, custom, explain, play, report, train, verify
+from azjax.runs.config import Config
 from chosen import chosen
 from refusals import check_program
 from small import make_run
@@ -100,7 +101,7 @@ def test_a_note_names_each_edited_file_once(capfd):
         assert said.count(note) == 1
 
 
-def test_recorded_code_is_found_again_if_it_was_edited_or_moved(tmp_path):
+def test_recorded_code_is_found_again_if_it_was_edited_or_moved(tmp_path, monkeypatch):
     one, copy, other = (tmp_path / name for name in ("one#1.py", "copy.py", "other.py"))
     for path, text in ((one, "old"), (copy, "old"), (other, "other")):
         path.write_text(text)
@@ -111,3 +112,7 @@ def test_recorded_code_is_found_again_if_it_was_edited_or_moved(tmp_path):
     }
     assert [*found.values()] == [True, True, False]
     assert not custom._is_code_of(saved, f"{one}:other")
+    runs.create_run(tmp_path / "run", Config(game=saved))
+    monkeypatch.setattr(runs, "find_runs", lambda: iter([tmp_path / "run"]))
+    for name, is_found in found.items():
+        assert (custom.choose_run(custom.Typed(game=name)).run_dir is not None) == is_found

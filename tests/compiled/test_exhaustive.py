@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive, moves
+from azjax.exact import exhaustive, moves, ply_files
 from bad_players import (
     equivariant,
     explore_all,
@@ -133,7 +133,7 @@ def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
 
     def lost_of_parts(folder):
         explore_all(TIC_TAC_TOE.game, act, 1, folder, part_size=40, starts=((4,),))
-        return [len(np.load(path)["lost"]) for path in sorted(folder.glob("*/ends-*.npz"))]
+        return [len(ply_files.read(path)["lost"]) for path in sorted(folder.glob("*/ends-*.json"))]
 
     every = lost_of_parts(tmp_path / "every")
     monkeypatch.setattr(moves, "_LOST", 2)
@@ -146,9 +146,9 @@ def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
 def test_a_ply_that_was_explored_takes_little_space(tmp_path):
     """It keeps a parent of eight bytes and an action of four."""
     explore_all(NIM, make_act(pair("nim"), lowest), 0, tmp_path)
-    parts = sorted(tmp_path.glob("*/part-*.npy"))
+    parts = sorted(tmp_path.glob("*/*.npy"))
     assert [np.load(path).itemsize for path in parts] == [12] * len(parts) and len(parts) > 5
-    assert not [*tmp_path.glob("*/children-*")]
+    assert {path.name for path in parts} == {"moves-000000.npy"}
 
 
 @pytest.mark.parametrize("starts", [((),), ((2,), (0, 0, 0))])

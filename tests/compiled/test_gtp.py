@@ -10,8 +10,8 @@ import pytest
 
 from azjax import games
 from azjax.cli import gtp, play
-from azjax.players import random_agent
-from azjax.players.gtp import gtp_agent, vertices
+from azjax.players import ProgramError, random_agent
+from azjax.players.gtp import gtp_agent, kind_of
 from guard import sharing
 from refusals import assert_refused, check_program
 
@@ -22,25 +22,17 @@ def engine(name):
 
 
 def test_a_game_is_played(monkeypatch, capsys):
-    """Black's vertices count from the lower left."""
-    lines = ["protocol_version", "7 boardsize 4 # a comment", "", "clear_board", "komi 7.5"]
-    lines += ["play black A3", "genmove w", "undo", "play w C3", "showboard", "quit", "x"]
+    """In Othello, the upper left is a1."""
+    lines = ["protocol_version", "7 boardsize 4 # a comment", "", "clear_board"]
+    lines += ["play black A2", "showboard", "genmove w", "undo", "play w C3", "quit", "x"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
     with sharing():
         assert gtp.main(["random", "--game", "othello:4"]) == 0
     replies = capsys.readouterr().out.split("\n\n")
-    assert replies[:5] == ["= 2", "=7 ", "= ", "= ", "= "]
-    assert replies[5] in ("= A4", "= C4", "= A2")  # Those that outflank the stone at B3.
-    assert replies[6:8] == ["= ", "? illegal move"]
-    assert replies[8].startswith("= \n  a b c d") and replies[9:] == ["= ", ""]
-
-
-def test_vertices_skip_the_letter_i_except_in_hex():
-    othello, hex9 = games.make("othello:10"), games.make("hex:9")
-    names = vertices(othello, othello.init())
-    assert (names[0], names[8], names[-2:]) == ("A10", "J10", ["K1", "PASS"])
-    assert vertices(hex9, hex9.init())[8] == "i1"
-    assert engine("hex_swap:3").answer("boardsize 3") == "= \n"
+    assert replies[:4] == ["= 2", "=7 ", "= ", "= "]
+    assert replies[4] == "= \n  a b c d\n1 . . . .\n2 X X X .\n3 . X O .\n4 . . . ."
+    assert replies[5] in ("= a1", "= c1", "= a3")  # Those that outflank the stone at b2.
+    assert replies[6:] == ["= ", "? illegal move", "= ", ""]
 
 
 @pytest.mark.compiles(1)
@@ -63,10 +55,29 @@ def test_replies(line, reply):
     assert engine("hex:3").answer(line) == reply
 
 
+@pytest.mark.compiles(3)
+def test_a_game_has_the_komi_of_its_rules():
+    go = engine("pgx:go_3x3")
+    replies = [go.answer(f"komi {number}") for number in ("7.5", "7.50", "6.5", "abc")]
+    refused = "? unacceptable komi: the game is played with 7.5\n"
+    assert replies == ["= \n", "= \n", refused, refused]
+    assert engine("hex:3").answer("komi 0") == "? unknown command\n"
+
+
+def test_the_seed_determines_the_game(monkeypatch, capsys):
+    games_played = []
+    for seed in (1, 1, 2):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("genmove b\ngenmove w\n" * 4))
+        with sharing():
+            assert gtp.main(["random", "--game", "hex:3", "--seed", str(seed)]) == 0
+        games_played.append(capsys.readouterr().out)
+    assert games_played[0] == games_played[1] != games_played[2]
+
+
 def test_other_games_are_refused(capfd):
     rows = [
         ("", "no player is named: write, for example, azjax gtp hex:6"),
-        ("random --game connect_four:4x4", "connect_four:4x4 has no protocol: use Go, Hex or"),
+        ("random --game connect_four:4x4", "Protocol has no connect_four:4x4: use one such as"),
     ]
     check_program(gtp.main, rows, capfd)
 
@@ -103,13 +114,27 @@ def test_a_program_for_go_is_told_the_komi(tmp_path):
     assert heard.read_text() == "boardsize 5\nkomi 7.5\n"
 
 
+def test_a_program_that_stops_plays_no_action():
+    """An error in a callback would be printed with its traceback."""
+    script = "for line in iter(input, 'genmove b'): print('= \\n', flush=True)"
+    agent = gtp_agent(game := games.make("hex:3"), shlex.join([sys.executable, "-c", script]))
+    batch = jax.tree.map(lambda leaf: np.stack([leaf] * 2), game.init())
+    agent.check()
+    for _ in range(2):
+        assert agent.act(None, None, batch).action.tolist() == [-1, -1]
+        assert_refused((agent.check, "does not answer 'genmove b' (it ended)"), error=ProgramError)
+
+
 def test_programs_that_cannot_play_are_refused():
     silent = shlex.join([sys.executable, "-c", "pass"])
     assert_refused(
         (lambda: gtp_agent(games.make("hex:3"), "no-such-program"), "cannot be started"),
-        (lambda: gtp_agent(games.make("hex:3"), silent), "does not answer 'boardsize 3'"),
+        (
+            lambda: gtp_agent(games.make("hex:3"), ""),
+            "gtp: cannot be started (it names no",
+        ),
         (lambda: gtp_agent(games.make("othello:4"), silent), "use Go or Hex"),
         (lambda: gtp_agent(games.make("hex_swap:3"), silent), "hex_swap:3 cannot be given a"),
-        (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "has no protocol"),
-        (lambda: vertices(games.make("hex:3")._replace(name="pgx:hex"), None), "has no protocol"),
+        (lambda: gtp_agent(games.make("tic_tac_toe"), silent), "Protocol has no tic_tac_toe"),
+        (lambda: kind_of(games.make("hex:3")._replace(name="pgx:hex")), "has no pgx:hex"),
     )

@@ -70,9 +70,10 @@ def test_chomp_has_the_values_of_its_theory(name):
         assert game.symmetries.cells[1].tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
 
-@pytest.mark.compiles(4)
-def test_both_satisfy_the_contract():
-    for name in ("nim", "chomp:2x3"):
+@pytest.mark.compiles(6)
+def test_small_games_satisfy_the_contract():
+    """With Breakthrough, whose symmetries are not those of cells."""
+    for name in ("nim", "chomp:2x3", "breakthrough:4x2"):
         check_game(games.make(name), num_games=4)
 
 

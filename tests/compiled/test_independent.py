@@ -1,8 +1,12 @@
 """The program in `proofs/` does not import azjax, and its moves and counts are those of azjax."""
 
 import ast
+import hashlib
+import io
+import json
 import pathlib
 import sys
+import types
 
 import jax
 import numpy as np
@@ -18,6 +22,7 @@ from azjax.search.evaluators import network_evaluator
 from bad_players import explore_all
 from experiments.quantize import save_player
 from integers import make_case, observe, positions
+from refusals import assert_refused
 
 KINDS = {  # Game, whether the network is symmetric, and the number of overrides.
     "symmetric": ("connect_four:3x4x3", True, 300),
@@ -139,3 +144,147 @@ def test_lost_games_and_other_files_end_with_a_status(program, case, tmp_path, m
             run(path)
         assert stop.value.code == 2
         assert said in capsys.readouterr().err, (path, said)
+
+
+# Each of its checks refuses the least that it must refuse. The player plays on the left.
+
+
+def make_file(game="connect_four:3x3x3", encoding="relative", symmetric=True, columns=3, **others):
+    """Returns the content of a player's file whose network has no weights."""
+    copies = 1 + (symmetric and columns > 1)
+    shapes = {"Dense_0": (6 * columns, 2), "policy_hidden": (2 * copies, 2), "policy": (2, columns)}
+    arrays = {}
+    for name, (inputs, outputs) in shapes.items():
+        arrays[f"{name}.kernel"] = np.zeros((inputs, outputs), np.int8)
+        arrays[f"{name}.bias"] = arrays[f"{name}.shift"] = np.zeros(outputs, np.int32)
+    about = json.dumps({"game": game, "encoding": encoding, "symmetric": symmetric})
+    file = io.BytesIO()
+    np.savez(file, about=np.frombuffer(about.encode(), np.uint8), **arrays | others)
+    return file.getvalue()
+
+
+def overrides_of(*boards, move=2):
+    """Overrides for boards of nine characters, of the mover `x` and the opponent `o`."""
+    planes = np.array([[(c in "x*", c in "o*") for c in board] for board in boards])
+    packed = np.packbits(planes.reshape(len(boards), -1), axis=1)
+    moves = np.full(len(boards), move, np.uint8)
+    return make_file(**{"overrides.planes": packed, "overrides.actions": moves})
+
+
+def test_other_boards_files_and_overrides_are_refused(program):
+    empty, right, full = "." * 9, "........x", "..o..x..o"
+    assert len(program.Player(overrides_of(empty, right)).keys) == 4
+    assert program.Player(overrides_of(full, move=1)).board.columns == 3
+    program.Board(7, 8, 2)  # The largest.
+    wide = np.zeros((8, 2), int)  # A layer that does not fit the one before it.
+    override = "an override is for an impossible position or an illegal move"
+    assert_refused(
+        (lambda: program.Board(4, 13), "4 in a row on 4 by 13 do not fit in 64 bits"),
+        (lambda: program.Board(0, 3), "4 in a row on 0 by 3 do not fit"),
+        (lambda: program.Board(3, 0), "4 in a row on 3 by 0 do not fit"),
+        (lambda: program.Board(3, 3, 1), "1 in a row on 3 by 3 do not fit"),
+        (lambda: program.Player(make_file("hex:3x3x3")), "it plays hex:3x3x3 with the encoding"),
+        (lambda: program.Player(make_file(encoding="absolute")), "with the encoding absolute"),
+        *(
+            (lambda boards=boards: program.Player(overrides_of(*boards)), override)
+            for boards in [
+                (empty, "x........"),  # Nothing is below the stone.
+                (empty, "........*"),  # It belongs to both players.
+                (empty, "x.....o.."),
+                (empty, "......x.."),  # The mirror image of `right`.
+                (empty, full),  # The move is illegal.
+            ]
+        ),
+        (
+            lambda: program.Player(make_file(**{"policy_hidden.kernel": wide})),
+            "mismatch in its core",
+        ),
+    )
+    assert program.Player(make_file("connect_four:3x1x3", columns=1)).copies == 1
+
+
+LARGEST = 2**24 - 1
+LAYERS = [  # Name, copies, kernel and the largest bias.
+    ("Dense_0", 1, [[7, 1], [-9, 1]], LARGEST - 16),
+    ("Dense_1", 1, [[7, 1], [-9, 1]], LARGEST - 127 * 16),
+    ("policy", 1, [[7, 1], [-9, 1]], LARGEST - 127 * 16),
+    ("Dense_0", 2, [[7, 1], [-9, 1]], LARGEST // 2 - 16),
+    ("Dense_1", 2, [[7, 1], [-9, 1]], LARGEST // 2 - 127 * 16),
+    ("policy", 2, [[7, 1], [-9, 1]], LARGEST // 2 - 127 * 18),  # And its mirror image.
+]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("name", "copies", "kernel", "most"), LAYERS)
+def test_a_sum_that_float32_may_round_is_refused(program, name, copies, kernel, most, sign):
+    def layer(bias, shift=64):
+        arrays = {f"{name}.kernel": sign * np.array(kernel), f"{name}.bias": np.array([bias, 0])}
+        arrays |= {f"{name}.shift": np.array([shift, 0])}
+        return program.Player.layer(types.SimpleNamespace(copies=copies), arrays, name)
+
+    layer(most), layer(-most)
+    said = f"a sum in the layer {name} may be too large for float32"
+    calls = [lambda: layer(most + 1), lambda: layer(-most - 1), lambda: layer(0, shift=65)]
+    assert_refused(*((call, said) for call in calls))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_move_whose_mirror_image_leads_elsewhere_is_refused(program, part, monkeypatch):
+    """To another position, or to another end: in a win or a draw."""
+    player = program.Player(make_file())
+    drop, key = player.board.drop, player.board.bottom
+
+    def cheat(keys, moves):
+        results = [array.copy() for array in drop(keys, moves)]
+        results[part][moves == 2] = ~results[part][moves == 2]
+        return tuple(results)
+
+    program.make_moves(player, False, key[None])
+    monkeypatch.setattr(player.board, "drop", cheat)
+    with pytest.raises(AssertionError):
+        program.make_moves(player, False, key[None])
+
+
+@pytest.mark.parametrize(("lost", "status"), [(0, 0), (1, 1), (2**40, 1)])
+def test_one_lost_game_is_enough(program, lost, status, tmp_path, monkeypatch, capsys):
+    path, seats = tmp_path / "player.npz", []
+    path.write_bytes(make_file())
+
+    def explore(player, seat, batch_size):
+        seats.append(seat)
+        return 3, np.array([5, 5, lost]), "digest"
+
+    monkeypatch.setattr(program, "explore", explore)
+    for seat in ("first", "second"):
+        monkeypatch.setattr(sys, "argv", ["", "--file", str(path), "--seat", seat])
+        assert program.main() == status
+    assert seats == [0, 1] and f"{lost:,} lost" in capsys.readouterr().out
+
+
+def test_activations_are_at_most_127(program):
+    """One of 300 would be more than the bias of the left column."""
+    arrays = {"Dense_0.bias": [300, 0], "policy_hidden.kernel": [[1, 0], [0, 1]]}
+    arrays |= {"policy.kernel": [[0, 1, 0], [0, 0, 0]]}
+    for bias, move in ((126, 1), (128, 0)):
+        others = {name: np.array(a) for name, a in arrays.items()}
+        others["policy.bias"] = np.array([bias, 0, 0])
+        player = program.Player(make_file(symmetric=False, **others))
+        assert player.choose(player.board.bottom[None]) == [move]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_the_digest_is_of_the_file_the_seat_all_positions_and_moves(program, seat):
+    player = program.Player(make_file(symmetric=False))
+    board, digest = player.board, hashlib.sha256(f"{player.sha256} {seat}".encode())
+    keys = [int(board.bottom)]
+    for ply in range(9):
+        moves, after = [], set()
+        for key in np.array(keys, np.uint64):
+            replies = np.flatnonzero(board.landings(key[None])[0])
+            for move in player.choose(key[None]) if ply % 2 == seat else replies:
+                moves.append(int(move))
+                (child,), won, drawn = board.drop(key[None], np.array([move]))
+                after |= set() if won or drawn else {int(child)}
+        digest.update(np.array(keys, "<u8").tobytes() + bytes(moves))
+        keys = sorted(after)
+    assert program.explore(player, seat, 5)[2] == digest.hexdigest()

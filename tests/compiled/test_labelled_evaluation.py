@@ -71,6 +71,10 @@ def test_training_evaluates_the_averaged_network_without_search(answers):
         state = state.replace(learner=learner, iteration=state.iteration + 1)
         loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
         evaluation.on_iteration(loop)
+        search = dataclasses.replace(CONFIG.search, num_simulations=2)
+        searched = evaluation.find_errors(loop.average, search)
+    with_search = rates(POSITIONS, count_errors(POSITIONS, *answers[1]))
+    assert searched["error"] == with_search.errors["mean"].estimate
     expected = rates(POSITIONS, count_errors(POSITIONS, *answers[0]))
     assert loop.record.errors == {
         "error": expected.errors["mean"].estimate,

@@ -10,7 +10,7 @@ import pytest
 from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch
-from azjax.search import PUCT, ROOT, Gumbel, leaves, make_search, uniform_evaluator
+from azjax.search import PUCT, ROOT, Gumbel, leaves, make_search
 
 GAME = games.make("othello:4")  # Its players pass.
 WEIGHTS = np.random.default_rng(0).standard_normal((64, GAME.num_actions + 1)).astype(np.float32)
@@ -65,8 +65,16 @@ def test_a_leaf_that_is_selected_twice_has_one_value():
 
 @pytest.mark.compiles(1)
 def test_a_round_of_leaves_sees_those_before_it():
-    """Four leaves of one round are four different nodes below a uniform prior."""
-    result = search(PUCT(4), together=4, evaluate=uniform_evaluator(GAME))
+    """Four leaves of one round are four different nodes: one that waits counts as a loss.
+
+    As a draw, the move that the prior prefers would be selected again.
+    """
+
+    def prefer(params, keys, states):
+        first = jnp.argmax(jax.vmap(GAME.legal_actions)(states), axis=1)
+        return 1.5 * jax.nn.one_hot(first, GAME.num_actions), jnp.zeros(len(first))
+
+    result = search(PUCT(4), together=4, evaluate=prefer)
     legal = np.sum(~result.tree.root_invalid_actions, axis=1)
     assert ((result.visit_counts > 0).sum(axis=1) == np.minimum(legal, 4)).all()
 

@@ -9,6 +9,7 @@ import pytest
 import guard
 import misere_pile
 from azjax import games
+from azjax.exact import repair
 from azjax.exact.repair import OverrideTable, empty_table, load_table, save_table
 from azjax.games.symmetries import orient
 from azjax.players import Agent, Decision
@@ -186,20 +187,26 @@ def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, tmp_path):
     path = tmp_path / "table.npz"
     sound = {"states": np.array([[1, *[0] * 8, 1, 0]], np.uint8)}  # X at 0, and O to move to 4.
     sound |= {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
-    np.savez(path, **sound)
+
+    def seal(content):
+        return content | {"sha256": repair._digest(path, content)}
+
+    np.savez(path, **seal(sound))
     assert load_table(path, tic_tac_toe).actions.tolist() == [4]
     contents = [
         *(b"", b"no archive", path.read_bytes()[:-9]),
-        {"states": np.zeros((1, 3), np.uint8)},
-        {"actions": np.array([0], np.int32)},  # X is there.
-        {"actions": np.array([4, 4], np.int32)},
-        {"refuted": np.zeros((1, 8), bool)},
-        {"rounds": [1, 2]},
+        seal(sound | {"states": np.zeros((1, 3), np.uint8)}),
+        seal(sound | {"actions": np.array([0], np.int32)}),  # X is there.
+        seal(sound | {"actions": np.array([4, 4], np.int32)}),
+        seal(sound | {"refuted": np.zeros((1, 8), bool)}),
+        seal(sound | {"rounds": [1, 2]}),
+        seal(sound) | {"actions": np.array([5], np.int32)},
+        sound | {"sha256": repair._digest(tmp_path / "second.npz", sound)},  # Of another table.
     ]
 
     def read(content):
         is_bytes = isinstance(content, bytes)
-        path.write_bytes(content) if is_bytes else np.savez(path, **sound | content)
+        path.write_bytes(content) if is_bytes else np.savez(path, **content)
         return load_table(path, tic_tac_toe)
 
     said = f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"

@@ -30,7 +30,7 @@ READ = """(data) => {
   const positions = open.map((position) => {
     const after = game.legal(position).map((action) => game.step(position, action));
     const { row, value } = game.table.get(position.text);
-    return [row, game.player(position), game.legal(position),
+    return [row, position.player, game.legal(position),
       after.map((next) => [next.over, game.table.get(next.text)?.row ?? null, game.winner(next)]),
       azjax.optimalMoves(game, position), value];
   });

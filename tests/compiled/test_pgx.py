@@ -13,6 +13,7 @@ import pytest
 import guard
 from azjax import games
 from azjax.games import from_pgx
+from azjax.games.square import State as Stones
 from refusals import assert_refused
 from side_by_side import assert_same_rules
 
@@ -26,6 +27,13 @@ def _shared():
 
 def test_tic_tac_toe_has_the_same_rules():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
+
+
+@pytest.mark.parametrize("name", ["pgx:go_3x3", "pgx:hex"])
+def test_games_can_be_traced_under_strict_promotion_of_types(name):
+    with jax.numpy_dtype_promotion("strict"):
+        game = games.make(name)
+        jax.eval_shape(lambda s: (game.observe(s, "relative"), game.step(s, 0)), game.init())
 
 
 def test_chess_has_the_same_names_of_moves_for_both_players():
@@ -58,10 +66,24 @@ def test_states_of_the_host_have_pictures(name):
         assert content == game.init().to_svg()
 
 
+def test_go_has_its_own_coordinates():
+    """The lower left is a1, and the letter i is skipped."""
+    display, board = from_pgx._go_display(9), np.zeros(81, np.int8)
+    board[80] = 1
+    state = Stones(board, np.int8(0), np.bool_(False))
+    names = display.name_actions(state)
+    assert (names[0], names[8], *names[-2:]) == ("a9", "j9", "j1", "pass")
+    first, *_, last = display.render(state).splitlines()
+    assert (first, last) == ("  a b c d e f g h j", "1 . . . . . . . . X")
+
+
 def test_refusals(monkeypatch):
     """Also, pgx is imported only when one of its games is named."""
     assert_refused(
-        (lambda: games.make("pgx:backgammon"), "pgx:backgammon is not a two-player game of perf"),
+        (
+            lambda: games.make("pgx:backgammon"),
+            "not one of the games of pgx for two players without",
+        ),
         (lambda: games.make("pgx:go_5x6"), "pgx:go_5x6"),
     )
     monkeypatch.setitem(sys.modules, "pgx", None)

@@ -1,6 +1,7 @@
 """Exhaustive play that is killed at any change of a file resumes with the same results."""
 
 import builtins
+import functools
 import io
 import os
 import re
@@ -10,21 +11,51 @@ import jax
 import numpy as np
 import pytest
 
+import damages
 from azjax.exact import exhaustive, ply_files
-from bad_players import highest, make_act, pair, small_batches
+from bad_players import explore_all, highest, make_act, pair, small_batches
+from nim import NIM
+from refusals import assert_refused
 
 CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
 
-def test_a_damaged_file_is_named(tmp_path):
-    path = tmp_path / "ends-0.npz"
-    ply_files.save(path, lost=np.arange(9))
-    for content in (b"", path.read_bytes()[:50]):
-        path.write_bytes(content)
-        with pytest.raises(
-            ValueError, match="ends-0.npz is missing or damaged .*delete the folder"
-        ):
-            ply_files.load(path)
+def test_a_damaged_file_is_refused_or_has_no_effect():
+    """A sample of the damages of `tests/system/test_damages.py`."""
+    refused, faults = damages.find_faults(24)
+    assert not faults, "\n".join(faults)
+    assert refused > 12
+
+
+def test_a_file_is_not_read_in_the_place_of_another(tmp_path):
+    """Not even that of the same part of another exploration."""
+    explore = functools.partial(explore_all, NIM, make_act(pair("nim"), highest))
+    for seat in (0, 1):
+        explore(seat, tmp_path / str(seat), starts=((0,), (1,)), part_size=1)
+    paths = [tmp_path / name for name in ("0/001/ends-000000.json", "0/001/ends-000001.json")]
+    paths.append(tmp_path / "1/001/ends-000000.json")
+    contents = [path.read_bytes() for path in paths]
+    assert len({*contents}) == 3
+    call = functools.partial(explore, 0, tmp_path / "0", starts=((0,), (1,)))
+    for content in contents[1:]:
+        paths[0].write_bytes(content)
+        assert_refused((call, "001 is damaged (its ends-000000.json is that of another part): del"))
+    paths[0].write_bytes(contents[0])
+    call()
+
+
+def test_games_are_conserved_from_ply_to_ply(tmp_path):
+    """Also if the files of a ply are all sound."""
+    act = make_act(pair("nim"), highest)
+    explore = functools.partial(explore_all, NIM, act, 0, tmp_path)
+    whole = explore()
+    path = tmp_path / "001" / "summary.json"
+    content = {name: value for name, value in ply_files.read(path).items() if name != "place"}
+    for games in (content["games"] * (1 + 1e-12), content["games"]):
+        ply_files.write(path, content | {"games": games})
+        assert jax.tree.all(jax.tree.map(np.array_equal, explore(), whole))
+    ply_files.write(path, content | {"games": content["games"] + 1})
+    assert_refused((explore, "001 is damaged (2 games lead there, not 1): delete the folder"))
 
 
 class Killed(BaseException):
@@ -75,30 +106,23 @@ class Disk:
 
 @pytest.fixture
 def case(monkeypatch):
-    """`explore(folder) -> steps`, in a single thread."""
+    """`explore(folder) -> steps`, of the exploration `games` in it, in a single thread."""
     monkeypatch.setattr(ply_files, "_WORKERS", 1)
     one = pair("misere_pile")
     act = make_act(one, highest)
 
     def explore(folder, part_size=1):
         settings = {"part_size": part_size, "starts": ((0,), (1,))}
-        return list(exhaustive.explore(one.game, act, 0, folder, **settings))
+        return list(exhaustive.explore(one.game, act, 0, folder / "games", **settings))
 
     with small_batches():
         yield explore
 
 
 def contents(folder):
-    """All files and folders; arrays of archives instead of their bytes, which hold a time."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if path.suffix == ".npz":
-            loaded = ply_files.load(path)
-            found[name] = {key: (array.dtype, array.tobytes()) for key, array in loaded.items()}
-        else:
-            found[name] = path.read_bytes() if path.is_file() else None
-    return found
+    """All files and folders."""
+    paths = sorted(folder.rglob("*"))
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in paths}
 
 
 def is_equal(steps, others):
@@ -123,7 +147,7 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
     whole = case(tmp_path / "whole")
     changes, files = disk.changes, contents(tmp_path / "whole")
     assert changes > 30 and len(whole) > whole[-1].ply + 1  # Several parts to a ply.
-    assert not [name for name in files if re.search(r"children|tmp", name)]
+    assert not [name for name in files if re.search(r"children|part|tmp", name)]
     for last in range(0, changes, 1 + changes // 40):
         folder = tmp_path / str(last)
         assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
@@ -134,9 +158,9 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
         if other:  # Files of an incomplete ply are not reused.
             ends = case(other, part_size=2**18)[-1].ends
             assert jax.tree.all(jax.tree.map(np.array_equal, ends, whole[-1].ends)), last
-            for ply in other.glob("0*"):
-                parts = len(ply_files.load_bounds(ply)) - 1
-                assert len([*ply.glob("part-*")]) == parts, last
+            for ply in other.glob("games/0*"):
+                bounds = ply_files.read(ply / "summary.json")["bounds"]
+                assert len([*ply.glob("moves-*")]) == len(bounds) - 1, last
     disk.boot()
     case(tmp_path / "whole")
     assert disk.changes == 0  # Nothing is repeated.

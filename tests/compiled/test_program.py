@@ -20,7 +20,7 @@ from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from refusals import check_program
-from trained import MOMENTS, RUN, damage, files, read, records, train_in
+from trained import MOMENTS, RUN, damage, files, read, records, train_in, without_progress
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -98,7 +98,7 @@ def test_ctrl_c_finishes_the_iteration_and_saves(trained, tmp_path, monkeypatch,
         assert train_in(run_dir, *RUN, "--no-report") == 130
     signal.signal(signal.SIGINT, before)
     said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
-    assert capfd.readouterr().err == said
+    assert without_progress(capfd.readouterr().err) == said
     assert runs.iterations(run_dir) == [2, 3] and len(records(run_dir)) == 3
     assert resume(run_dir) == 0
     assert_same_end(run_dir, trained.run_dir)
@@ -112,7 +112,7 @@ def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch,
 
     monkeypatch.setattr(program, "_compile", interrupt)
     assert train_in(tmp_path / "new", "--smoke") == resume(run_dir) == 130
-    assert capfd.readouterr().err == (
+    assert without_progress(capfd.readouterr().err) == (
         f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
     )
     assert not (tmp_path / "new").exists()
@@ -130,14 +130,21 @@ def test_only_one_program_at_a_time_trains_or_explores(run_dir, capfd):
 # The end of a training.
 
 
-def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
-    given = ["--smoke", "--until", "perfect", "--max-iterations", "2", "--no-report"]
-    assert train_in(tmp_path / "run", *given) == 1
-    assert capfd.readouterr().err == (
+@pytest.mark.parametrize(
+    ("limit", "iterations", "more"),
+    [("--max-iterations 2", 2, " --max-iterations 4"), ("--max-minutes 0.001", 1, "")],
+)
+def test_exit_status_1_when_the_iterations_or_the_time_ran_out(
+    limit, iterations, more, tmp_path, capfd
+):
+    given = ["--smoke", "--until", "perfect", "--max-iterations", "9", "--no-report"]
+    assert train_in(tmp_path / "run", *given, *limit.split()) == 1
+    assert without_progress(capfd.readouterr().err) == (
         "verifying the network with its searches, in every position\n"
-        f"not perfect after 2 iterations: continue with --resume --run-dir {tmp_path / 'run'} "
-        "--max-iterations 4\n"
+        f"not perfect after {iterations} iterations: continue with --resume --run-dir "
+        f"{tmp_path / 'run'}{more}\n"
     )
+    assert read(tmp_path / "run")["iterations"] == iterations
     assert [*tmp_path.iterdir()] == [tmp_path / "run"]
 
 
@@ -165,7 +172,7 @@ def test_a_finished_run_is_resumed(run_dir, monkeypatch, capfd):
     before = files(run_dir)
     assert resume(run_dir, "--report") == 0
     assert files(run_dir) == before
-    assert capfd.readouterr().err == (
+    assert without_progress(capfd.readouterr().err) == (
         f"{run_dir} was finished already, after 8 iterations: to continue training, add "
         "--until never --max-iterations 16\n"
     )

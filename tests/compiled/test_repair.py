@@ -112,6 +112,34 @@ def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_searc
         assert np.flatnonzero(made.refuted[row]).tolist() == [symmetry[5]]
 
 
+def test_refuted_moves_of_earlier_rounds_stay(tic_tac_toe, blind_search, place):
+    """In a position of the games, here (0, 4), and in another one."""
+    states, refuted = replay(tic_tac_toe, [(0, 4), (8, 4)]), np.zeros((2, 9), bool)
+    refuted[:, [1, 2]] = True
+    table = OverrideTable(states, np.array([3, 3], np.int32), refuted)
+    made, _ = repair_once(tic_tac_toe, blind_search, [(0, 4, 3, 2, 5, 6)], table)
+    losing = map(np.flatnonzero, made.refuted)
+    moves = dict(zip(place(made.states), map(np.ndarray.tolist, losing), strict=True))
+    earlier = replay(tic_tac_toe, [(0, 4), (8, 4), (0, 4, 3, 2)])
+    assert [moves[row] for row in place(earlier)] == [[1, 2], [1, 2], [5]]
+
+
+def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
+    """Both games have (0, 4), where the first one is repaired; the second would be later."""
+
+    def decide(states):
+        is_lost = (states.board[:, 1] == 1) & (np.abs(states.board).sum(axis=1) == 4)
+        q_values = np.where(is_lost, -0.8, 0.0)[:, None] * np.ones(9)
+        return Decision(
+            np.full(len(q_values), 8), None, q_values=q_values, visit_counts=q_values <= 0
+        )
+
+    first, second = (0, 4, 1, 2, 5, 6), (0, 4, 3, 2, 1, 6)
+    for games, expected in (([first], [(0, 4)]), ([second], [(0, 4, 3, 2)])):
+        assert repair_once(tic_tac_toe, decide, games)[1] == expected
+    assert repair_once(tic_tac_toe, decide, [first, second])[1] == [(0, 4)]
+
+
 # What is concluded about the moves of one position.
 
 

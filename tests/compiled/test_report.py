@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from azjax import callbacks, program, runs
-from azjax.games.base import init_batch
+from azjax.games.base import init_batch, name_actions
 from azjax.runs import presets
 from azjax.runs.config import Config, Plan, make_parts
 from azjax.runs.player import Player
@@ -81,6 +81,18 @@ def test_games_have_the_noise_and_the_temperature_of_training(player, searched, 
     assert [move.value for move in moves] == 3 * [result.q_values[0, result.action[0]]]
 
 
+def test_searches_are_shown_move_by_move(player, searched):
+    """As many as a game has; the first is open, and each starts where the last one ended."""
+    shown = list(pictures.search_strips(player, 3))
+    moves = [strip.findtext("summary") for strip in shown]
+    first = name_actions(player.game, player.game.init())[int(searched[0].action[0])]
+    assert moves[0] == f"Move 1: the search plays {first}" and len(set(moves)) == 3
+    assert [strip.get("open") for strip in shown] == ["open", None, None]
+    roots = [next(strip.iter("title")).text.partition(",")[0] for strip in shown]
+    assert roots == ["node 0: X to move", "node 0: O to move", "node 0: X to move"]
+    assert 5 <= len(pictures.search_strips(player, 20)) <= 9
+
+
 def test_the_report_shows_everything(written, player):
     text = read(written)
     headings = re.findall(r"<h2.*?>(.*?)</h2>", written)
@@ -105,7 +117,7 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
     monkeypatch.setattr(program, "write_report", fail)
     monkeypatch.setattr(program, "write_note", (said := []).append)
     loop = SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
-    run = program.Run(Config(), Plan(), "never", tmp_path, loop, None, 1, None, None)
+    run = program.Run(Config(), Plan(), 0.0, "never", tmp_path, loop, None, 1, None, None)
     run.train()
     assert run.report is None and said == ["writing the report"]
     assert run.report_error == "the report was not written: [Errno 28] No space left on device"

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import azjax
 import guard
 import misere_pile
 import reference
 from azjax import games
+from azjax.exact.exhaustive import explore, finish
 from azjax.games import solver
 from azjax.games.base import (
     Display,
@@ -25,7 +27,9 @@ from azjax.games.base import (
     where,
 )
 from azjax.games.check import check_game
-from azjax.games.square import ENCODINGS
+from azjax.games.square import ENCODINGS, with_pass
+from azjax.players import random_agent
+from azjax.players.arena import play_match
 from integers import observe
 from nim import NIM
 from reference import Position, sign
@@ -127,7 +131,11 @@ def test_planes(walk):
 
 SQUARE = games.make("tic_tac_toe")
 CELLS = SQUARE.symmetries.cells
+ROW = games.make("mnk:1x3x3")  # Every game has three moves.
 SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Exchanges two cells.
+GRID = np.arange(16).reshape(4, 4)
+QUARTERS = np.stack([np.rot90(GRID, k).ravel() for k in range(4)])
+dice = jax.jit(lambda seed: jax.random.bernoulli(jax.random.PRNGKey(seed)))
 
 
 def step_of(game, change):
@@ -141,6 +149,13 @@ def step_of(game, change):
 
 def nim_step(change):
     return {"step": step_of(NIM, change)}
+
+
+REWARDS = {  # Outside the contract.
+    "half": nim_step(lambda s, a, t, r: (t, r / 2)),
+    "double": nim_step(lambda s, a, t, r: (t, 2 * r)),
+    "early": nim_step(lambda s, a, t, r: (t, jnp.where((t != s).any(), 1.0, 0.0))),
+}
 
 
 def square(cells, actions):
@@ -164,17 +179,42 @@ def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), le
 
 BROKEN = [  # A game, a change of its record, and the rule that the change violates.
     (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
+    (NIM, {"max_plies": None}, "max_plies is an integer above 0"),
+    (NIM, {"init": lambda key: None}, "init raises TypeError: ... missing 1 required positional"),
+    (NIM, {"init": lambda: jax.random.key(0)}, "a state has no random key"),
+    (NIM, nim_step(lambda s, a, t, r: (t, r * dice(a))), "step draws no random numbers"),
+    (NIM, {"step": lambda s, a: NIM.step(s, a)[0]}, "the next state and the reward, not int8[2]"),
+    (SQUARE, {"step": lambda s, a: SQUARE.step(s, a)[0]}, "the reward, not State(board=int8[9], p"),
+    (
+        NIM,
+        {"step": lambda s, a: (s, 1.0) if s[0] else (s, 0.0)},
+        "step raises TracerBool",
+    ),
     (NIM, nim_step(lambda s, a, t, r: (t + jnp.int32(0), r)), "step returns a state like that of"),
+    (
+        NIM,
+        {"init": lambda: jnp.int32(7), "step": lambda s, a: (jnp.where(a > 0, 6, 7), 0.0)},
+        "is int32[], not int32[] (weak: [True])",
+    ),
     (NIM, {"num_actions": 4}, "legal_actions is bool[4], not bool[3]"),
     (
         NIM,
         {"observe": lambda s, encoding: jnp.zeros((1, 7 if encoding == "unary" else 3, 2), bool)},
-        "observe in the encoding 'binary' is bool or float32[1, 7, C], not bool[1, 3, 2]",
+        "observe in the encoding 'binary' is [1, 7, C] as in the first one, not bool[1, 3, 2]",
     ),
+    (NIM, {"observe": lambda s, encoding: s}, "'unary' is bool or float32[H, W, C], not int8[2]"),
+    (NIM, {"observe": lambda s: s}, "observe in the encoding 'unary' raises TypeError"),
     (NIM, {"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),
-    (SQUARE, square(CELLS[:, :4], CELLS), "the cells of the symmetries are [G, 9], not [8, 4"),
+    (SQUARE, square(CELLS[:, :4], CELLS), "the cells of the symmetries are integers [G, 9], not "),
+    (SQUARE, square(CELLS.tolist(), CELLS), "the cells and actions of the symmetries are arrays"),
     (SQUARE, square(CELLS[::-1], CELLS), "the first of the symmetries is the identity"),
     (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
+    (SQUARE, square(CELLS[:2], CELLS[:2]), "the composition of two symmetries is a symmetry"),
+    (
+        games.make("othello:4"),
+        {"symmetries": with_pass(QUARTERS)},
+        "othello:4 violates the contract: symmetry 1 keeps the planes 'absolute' of the starting",
+    ),
     (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' like their cells"),
     (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
     (
@@ -190,7 +230,7 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         },
         "at the start violates the contract: symmetries take legal actions to legal actions",
     ),
-    (NIM, {"max_plies": 3}, "] violates the contract: a game lasts at most max_plies, ... is 3"),
+    (ROW, {"max_plies": 2}, "] violates the contract: a game lasts at most max_plies, ... is 2"),
     (
         NIM,
         nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
@@ -203,15 +243,23 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         "nim at the start, on action -2, violates the contract: an illegal action, or one in a "
         "finished game, changes nothing and earns 0",
     ),
-    (NIM, nim_step(lambda s, a, t, r: (t, 2 * r)), "rewards are -1, 0 or 1"),
     (
         NIM,
-        nim_step(lambda s, a, t, r: (t, jnp.where((t != s).any(), 1.0, 0.0))),
-        "on action 0, violates the contract: only the move that ends a game is rewarded",
+        nim_step(lambda s, a, t, r: (t, jnp.where(a < 0, 1.0, r))),
+        "on action -2, violates the contract: an illegal action, or one in a finished game,",
+    ),
+    (NIM, REWARDS["half"], "rewards are -1, 0 or 1"),
+    (NIM, REWARDS["double"], "rewards are -1, 0 or 1"),
+    (
+        NIM,
+        REWARDS["early"],
+        "on action 0, violates the contract: only the move that ends a",
     ),
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
+    (NIM, {"display": Display(lambda s: 1 / 0)}, "render raises ZeroDivisionError"),
     (NIM, {"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
+    (NIM, {"positions": lambda: None}, "positions returns Positions"),
     (NIM, labelled(apart=("few", "many")), "class_of and apart name classes, some are not apart"),
     (NIM, labelled(left=(1, 4)), "each of its positions has two or more legal actions"),
     (NIM, labelled(outcomes=[(-1, 1, 0), (1, 1, 1)]), "are -2 where illegal, and -1, 0 or 1"),
@@ -226,6 +274,25 @@ def test_every_violation_is_detected():
     with guard.sharing():
         check_game(NIM._replace(**labelled()), 8)
         assert_refused(*zip(calls, rules, strict=True), error=AssertionError)
+
+
+def test_who_counts_results_refuses_rewards_outside_the_contract(tmp_path):
+    """`azjax.train` checks the whole contract first; nothing is left behind."""
+    key, rows = jax.random.key(0), []
+    for number, change in enumerate(REWARDS.values()):
+        game = NIM._replace(name="odd", encodings=("unary",), **change)
+        agent = random_agent(game)
+        explored = explore(game, lambda s: np.zeros(len(s), int), 0, tmp_path / f"{number}")
+        said = "odd gives a reward before the end of a game, or one other than -1, 0 and 1"
+        rows += [
+            (functools.partial(play_match, game, agent, agent, 32, key), said),
+            (functools.partial(solver.solve, game), said),
+            (functools.partial(finish, explored), said),
+            (functools.partial(azjax.train, game, tmp_path / "run"), "violates the contract: "),
+        ]
+    with guard.sharing():
+        assert_refused(*rows)
+    assert not (tmp_path / "run").exists()
 
 
 # Positions that random games seldom reach.

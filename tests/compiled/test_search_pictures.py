@@ -30,12 +30,15 @@ def searched(tic_tac_toe, solution):
     return states, jax.device_get(run(None, keys, states, 0.0, True))
 
 
-def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched):
-    """Values are those of the player who moved there."""
-    tree = jax.tree.map(lambda leaf: leaf[0], searched[1].tree)
+@pytest.mark.parametrize("row", [0, "end"])
+def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched, row):
+    """Values are those of the player who moved there, also where moves end the game."""
+    trees = searched[1].tree
+    row = int(trees.children_rewards.any((1, 2)).argmax()) if row == "end" else row
+    tree = jax.tree.map(lambda leaf: leaf[row], trees)
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
     shown = {}
-    picture = draw_tree(tic_tac_toe, searched[1], max_nodes=500)
+    picture = draw_tree(tic_tac_toe, searched[1], row, max_nodes=500)
     for group in ElementTree.fromstring(str(picture)).iter(SVG + "g"):
         if (title := group.findtext(SVG + "title")) and title.startswith("node "):
             numbers = [e.text for e in group.findall(SVG + "text")]
@@ -50,7 +53,7 @@ def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched)
                 q, abs=0.0051
             )
         assert int(numbers["N"]) == tree.node_visits[node]
-    few = str(draw_tree(tic_tac_toe, searched[1], max_nodes=1))
+    few = str(draw_tree(tic_tac_toe, searched[1], row, max_nodes=1))
     assert f"the 1 most visited of {len(shown)} positions" in few
 
 

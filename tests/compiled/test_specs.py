@@ -111,7 +111,7 @@ def test_all_players_have_different_names(tic_tac_toe, run, tmp_path):
 
 REFUSED = [
     ("puct:5", "needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or"),
-    ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
+    ("network@nothing", "nothing is not a run directory: use the folder of a run, such as"),
     *((spec, "unknown player", "use one of random, perfect, ") for spec in ("", "uct 100")),
     *((spec, "write network[@RUN_DIR][#ITERATION]") for spec in ("network@", "network#-1#2")),
     *((spec, "is not a player") for spec in ("random:5", "uct:5@x", "alphabeta:", "minimax:1s")),
@@ -135,7 +135,7 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         *((call(spec), *said) for spec, *said in REFUSED),
         (call("perfect", **four), "connect_four has too many positions to enumerate"),
         (call("minimax", **four), "minimax cannot look to the end of connect_four: give "),
-        (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
+        (call("network", **four), "run plays tic_tac_toe, not connect_four: use a player of"),
         (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
         (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
         (call("repaired:9#2", run_dir=run), "of network #2, and only the newest, #6, can be"),

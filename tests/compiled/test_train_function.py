@@ -101,7 +101,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
     assert (run.plan.checkpoint_every, run.plan.strength_every) == (9, 0)
     out, err = capfd.readouterr()
     assert [line.split()[1] for line in out.splitlines()] == ["3"]
-    assert err.endswith("verifying the network with its searches, in every position\n")
+    assert err.splitlines()[1:] == [
+        "tic_tac_toe: compiling a training of 1,562 parameters for 8 x cpu…",
+        "verifying the network with its searches, in every position",
+    ]
     assert [r["loss"] for r in run.metrics] == [r["loss"] for r in whole.metrics]
     jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
 
@@ -170,7 +173,7 @@ def opened(monkeypatch):
 
 
 def test_presets_and_smoke_choose_the_settings(opened):
-    for game in (az.make("connect_four"), None, misere_pile.make()):
+    for game in (az.make("connect_four"), "tic_tac_toe", misere_pile.make()):
         az.train(game)
         az.train(game, preset="mlp", smoke=True, seed=3)
     chosen = [preset for *_, preset in opened]
@@ -208,5 +211,8 @@ def test_what_has_no_effect_is_refused(tmp_path):
         ),
         (call(cpu_devices=2), "unknown setting 'cpu_devices': use one of until, "),
         (call(3), "of type int: give the name of a game, a Game, "),
+        (call(None), "what to train is None: give a game, such as 'tic_tac_toe', or a preset"),
+        (call(max_minutes=-1), "max_minutes is -1.0: use 0 or more"),
+        (call("connect_four", until="perfect"), "until is 'perfect', but connect_four has too"),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),
     )

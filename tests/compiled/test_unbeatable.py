@@ -3,7 +3,9 @@
 import functools
 import itertools
 import json
+import tempfile
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,52 +13,22 @@ import azjax
 from azjax.cli import custom, verify
 from azjax.exact import exhaustive, repair
 from azjax.exact import seat as seats
-from azjax.games.rows import in_batches
-from azjax.networks import Network
-from azjax.players import Agent, Decision
-from azjax.runs.player import Player
-from azjax.search import PUCT
-from azjax.training.parts import Parts, SelfPlayConfig
-from bad_players import pair, small_batches
-from reference import minimax
+from bad_players import (
+    lowest,
+    make_player,
+    moves_of,
+    pair,
+    small_batches,
+    use_listed_players,
+)
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
 
 
-def make_player(moves, name="tic_tac_toe", symmetric=False):
-    """Returns a player of the moves `{position: action}`."""
-    network = Network("absolute", *[None] * 5, symmetric)
-    parts = Parts(pair(name).game, network, PUCT(), SelfPlayConfig(), *[None] * 3)
-    number = np.array([*moves.values()])
-    return Player(parts, {"moves": number, "name": moves}, 6)
-
-
-def make_agent(player, simulations):
-    """The moves of the player; its search chooses the first move and values all moves at 0."""
-    one, count = pair(player.game.name), player.game.num_actions
-
-    def act(params, key, states):
-        positions = one.positions(states)
-        if simulations:
-            legal = np.array([np.isin(np.arange(count), one.rules.legal(p)) for p in positions])
-            nothing = np.zeros(legal.shape)
-            return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
-        moves = np.array([params["name"].get(position, 0) for position in positions])
-        return Decision(moves, np.eye(count)[moves])
-
-    return Agent("listed", act, player.params)
-
-
 @pytest.fixture(autouse=True)
 def listed_moves(monkeypatch):
-    def make_decide(agent):  # Batches of one size, so that operations are compiled once.
-        act = functools.partial(agent.act, agent.params, None)
-        return lambda states: in_batches(act, (states,), 512)
-
-    monkeypatch.setattr(seats, "make_agent", make_agent)
-    monkeypatch.setattr(seats, "make_decide", make_decide)
-    monkeypatch.setattr(seats, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}")
+    use_listed_players(monkeypatch)
     with small_batches():
         yield
 
@@ -115,6 +87,18 @@ def test_the_program_shows_how_games_end(is_optimal, choose, tmp_path, monkeypat
     text = capfd.readouterr().out
     assert ("UNBEATABLE moving second" in text) == is_optimal
     assert f"{100 * expected.games[0] / sum(expected.games):.4g}" in text
+
+
+def test_a_player_in_memory_needs_no_folder(choose, tmp_path, monkeypatch):
+    """Its files are temporary."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    player = make_player(choose(1))
+    proofs = [azjax.prove_seat(player, "first", folder) for folder in (None, tmp_path / "kept")]
+    assert not {path.name for path in tmp_path.iterdir()} - {"kept"}
+    assert jax.tree.all(jax.tree.map(np.array_equal, *[proof.exploration for proof in proofs]))
+    assert proofs[0].lost > 0
+    moves = moves_of(misere_pile_rules, lowest)
+    assert azjax.repair(make_player(moves, "misere_pile"), "first", 9).is_proof
 
 
 # Repair.
@@ -223,15 +207,9 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
         del numbers[:]
 
 
-def pile_moves():
-    """The first legal move in all positions of the pile."""
-    plies = minimax.reachable(misere_pile_rules)
-    return {p: misere_pile_rules.legal(p)[0] for ply in plies for p in ply if not p.over}
-
-
 def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):
     """The result is of the explored player, without the next override table."""
-    player, rounds = make_player(pile_moves(), "misere_pile"), []
+    player, rounds = make_player(moves_of(misere_pile_rules, lowest), "misere_pile"), []
     notify = lambda proof, table: rounds.append(proof.lost)  # noqa: E731
     proof = azjax.repair(player, "second", 9, tmp_path, notify=notify)
     assert proof.lost > 0 and len(rounds) == proof.table.rounds + 1 < 9

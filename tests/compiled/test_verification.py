@@ -89,7 +89,7 @@ def verifications():
 
 def make_loop(iteration, last=9):
     """A loop whose parameters differ from their average."""
-    average = jax.tree.map(jnp.asarray, VARIABLES)
+    average = jax.device_put(VARIABLES, jax.devices()[-1])
     wrong = jax.tree.map(lambda leaf: leaf + np.nan, average)
     learner = types.SimpleNamespace(average=average, variables=wrong)
     state = types.SimpleNamespace(iteration=np.int32(iteration), learner=learner)
@@ -101,8 +101,9 @@ def test_the_verdict_on_the_average_is_added_to_the_record(verifications, alone,
     loop, verdict = make_loop(9), alone
     given = []
 
-    def verify(player, simulations, solution, started, seed):
+    def verify(player, simulations, solution, started, seed, devices):
         given.append((simulations, player.iteration, solution))
+        assert [*devices] == jax.devices()[-1:]  # Not all.
         return certificates.Certificate(**dict.fromkeys(fields, 0) | {"seed": seed})
 
     fields = [field.name for field in dataclasses.fields(certificates.Certificate)]
@@ -137,6 +138,10 @@ def test_a_larger_game_is_verified_every_few_iterations_and_at_the_end(verificat
 
     assert [i for i in range(1, 8) if is_verified(i, "on_iteration", 8)] == [3, 6]
     assert is_verified(5, "on_iteration", 5)
+    stopped = make_loop(5)
+    stopped.stop = True  # The time is over.
+    verification.on_iteration(stopped)
+    assert verification.verdict is not None
     assert is_verified(1, "on_start") and not is_verified(0, "on_start")
 
 

@@ -1,7 +1,10 @@
 """The training loop and its callbacks: their order, and matches during training."""
 
 import contextlib
+import errno
 import functools
+import pathlib
+import signal
 import threading
 import time
 import types
@@ -12,12 +15,14 @@ import pytest
 
 import azjax as az
 import azjax.program
+from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax.players.arena import Match, Tally
 from azjax.runs import CheckpointError, presets
-from azjax.runs.config import make_parts
+from azjax.runs.config import Plan, make_parts
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
+from azjax.viz import animation
 from refusals import assert_refused
 
 
@@ -72,6 +77,50 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
     ]
 
 
+class Empty(Log):
+    """A callback that is falsy."""
+
+    def __len__(self):
+        return 0
+
+
+def list_callbacks(*custom, **plan):
+    """Lists the callbacks of a run that began at 0 seconds."""
+    others = {name: Callback() for name in ("verification", "evaluation", "certification")}
+    others["verification"].every = 1
+    run = types.SimpleNamespace(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
+    return azjax.program.Run._list_callbacks(run, custom, display=False)
+
+
+def test_every_callback_is_called():
+    """Also one that is falsy, or whose method was set on the instance."""
+    notes, plain, empty = [], Callback(), Empty([], "empty")
+    plain.on_iteration = lambda loop: notes.append(loop.iteration)
+    listed = list_callbacks(plain, empty)
+    make_loop(2, *(each for each in listed if each in (plain, empty))).run()
+    assert notes == [1, 2] and empty.notes[-1] == ("empty", "close")
+
+
+class Slow(Callback):
+    """Makes iterations take these seconds of a clock."""
+
+    def __init__(self, *seconds):
+        self.now, self.seconds = 30.0, seconds
+
+    def on_iteration(self, loop):
+        self.now += self.seconds[loop.iteration - 1]
+
+
+@pytest.mark.parametrize(("limit", "iterations"), [(1, 1), (68.5, 2), (70.5, 3), (84, 4), (86, 5)])
+def test_training_leaves_time_for_what_follows(limit, iterations, monkeypatch):
+    """As much as it took to start, 30 seconds, and the longest iteration."""
+    slow = Slow(4, 1, 2, 9, 1)
+    monkeypatch.setattr(azjax.callbacks, "time", types.SimpleNamespace(monotonic=lambda: slow.now))
+    loop = make_loop(5, slow, list_callbacks(max_minutes=limit / 60)[0])
+    loop.run()
+    assert loop.iteration == iterations
+
+
 def test_training_stops_in_all_processes(monkeypatch):
     monkeypatch.setattr(processes, "any_of", lambda stop: True)  # Another one has set it.
     loop = make_loop(9)
@@ -100,6 +149,18 @@ def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
     ]
     train = functools.partial(azjax.train, "tic_tac_toe")
     assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
+
+
+def test_a_closed_pipe_ends_training_and_a_closed_terminal_does_not(monkeypatch):
+    monkeypatch.setattr(interrupts, "now", interrupts._Now())
+
+    def fail(record):
+        raise OSError(record, "closed")
+
+    for number, ends in ((errno.EIO, False), (errno.EPIPE, True)):
+        loop = types.SimpleNamespace(record=number, interrupted=False)
+        az.callbacks.Printer(fail).on_iteration(loop)
+        assert loop.interrupted == ends == (interrupts.now.signal == signal.SIGPIPE)
 
 
 # Checkpoints.
@@ -191,6 +252,16 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     loop = make_loop(75, saving(0))
     loop.run()
     assert saved.names == [10, 40, 70, 75]
+    monkeypatch.setattr(processes, "any_of", lambda is_early: True)  # It is in another process.
+    assert not saving(0)._is_due(10) and saving(10)._is_due(10)
+
+
+def test_snapshots_after_the_checkpoint_are_removed(tmp_path):
+    for iteration in (1, 2, 3):
+        animation.save_blunders(tmp_path, iteration, np.ones(5, bool))
+    callback = az.callbacks.Snapshots(types.SimpleNamespace(verdict=None), tmp_path)
+    callback.on_start(types.SimpleNamespace(iteration=2))
+    assert animation.load_blunders(tmp_path, 5, 9)[0].tolist() == [1, 2]
 
 
 TINY = presets.smoke(presets.get("default"))
@@ -236,11 +307,13 @@ def parts():
 
 def test_a_network_that_wins_becomes_the_best_one(parts, played):
     callback = az.callbacks.Strength(parts, every=2, num_games=4)
-    callback.on_start(FakeLoop(0))
-    loops = [FakeLoop(iteration) for iteration in (1, 2, 4, 6, 8, 10)]
+    start, *loops = [FakeLoop(iteration) for iteration in (0, 1, 2, 4, 6, 8, 10)]
+    callback.on_start(start)
+    start.average["w"].delete()  # As the next iteration does.
     for loop, tally in zip(loops, (WON, WON, DRAWN, WON, AHEAD, WON), strict=True):
         played.tally = tally
         callback.on_iteration(loop)
+        loop.average["w"].delete()
     assert loops[0].metrics == {}
     assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2, 6, 6]
     opponents, keys, budgets = zip(*played.matches, strict=True)
@@ -267,3 +340,8 @@ def test_its_settings_are_those_of_the_matches(parts, played):
         keys |= {key, other}
         played.matches.clear()
     assert len(keys) == 4
+    short = parts._replace(game=parts.game._replace(max_plies=2))
+    callback = az.callbacks.Strength(short, 1, 6)
+    callback.on_start(FakeLoop(0))
+    callback.on_iteration(FakeLoop(1))
+    assert played.openings.pop() == (3, 1)  # Moves that do not end the game.

@@ -84,7 +84,7 @@ def test_each_number_of_a_verdict_has_its_place(examined):
         ("training iterations", "3"),
         ("self-play moves", f"{3 * 48 * 7:,}"),
     ]
-    assert (dict(rows)["seed"], dict(rows)["device"]) == ("unknown", "8 x cpu")
+    assert (dict(rows)["seed"], dict(rows)["device"]) == ("unknown", "1 x cpu")
 
 
 def test_what_is_verified_by_default_and_by_request(examined):

@@ -7,6 +7,7 @@ import time
 import types
 
 import pytest
+from rich.console import Console
 
 from azjax import cli
 from azjax._commands import command
@@ -56,6 +57,40 @@ def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
         out, err = capsys.readouterr()
         expected = ("compiling…, 0 s\n", "positions: 500 of 1,000, 0 s\n", "seeds: 1 of 2, 0 s\n")
         assert out == "" and [text in err for text in expected] == [is_long] * 3
+
+
+def test_the_lines_about_a_long_computation_become_rare(monkeypatch):
+    waits, times = [], iter([0, 10, 3600, 3600])
+    event = types.SimpleNamespace(set=str, wait=lambda pause: waits.append(pause) or waits[1:])
+    threads = types.SimpleNamespace(
+        Event=lambda: event,
+        Thread=lambda target, daemon: types.SimpleNamespace(start=target, join=str),
+    )
+    monkeypatch.setattr(console, "_PAUSE", 30.0)
+    monkeypatch.setattr(console, "threading", threads)
+    monkeypatch.setattr(console, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
+    with console._lines(str):
+        pass
+    assert waits == [30, 360]
+
+
+def test_errors_of_files_name_them(capsys):
+    def fail():
+        raise FileNotFoundError(2, "No such file or directory", "openings.txt")
+
+    assert console.run(fail, "not started") == 2
+    assert capsys.readouterr().err == "error: openings.txt: No such file or directory\n"
+
+
+def test_names_in_a_narrow_terminal_stand_above_their_numbers(monkeypatch, capsys):
+    titles, row = ("player", "against", "won"), ["alphazero(32)", "minimax", "1,234"]
+    lines = {}
+    for width in (30, 20):
+        monkeypatch.setattr(console, "_open_stdout", lambda width=width: Console(width=width))
+        console.print_table(titles, [row], names=2, title="games")
+        lines[width] = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[30][1:] == ["player        against   won", "alphazero(32) minimax 1,234"]
+    assert lines[20] == ["games", "  won", "alphazero(32) –", "minimax", "1,234"]
 
 
 def test_commands_in_messages_are_of_this_environment_and_quoted(tmp_path, monkeypatch):

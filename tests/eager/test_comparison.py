@@ -1,23 +1,29 @@
 """Statistics of comparisons, and the file that they continue."""
 
 import dataclasses
+import functools
 import json
 import math
+import re
 import types
+from typing import Any
 
 import numpy as np
+import optax
 import pytest
-from azjax.training.effort import count_evaluations
 
 from azjax import comparison, games
 from azjax.cli import compare, expect
-from azjax.comparison import Curves, compare_pairs, effects, holm
+from azjax.comparison import Comparison, Curves, compare_pairs, holm
+from azjax.runs import CheckpointError, directory, presets
 from azjax.runs.config import Config, make_parts
-from azjax.search import PUCT
+from azjax.search import PUCT, UCT
+from azjax.training.learner import alphazero_loss, make_learner
 from azjax.training.parts import SelfPlayConfig
 from refusals import assert_refused, check_program
 
 GAME = games.make("tic_tac_toe")
+SMALL = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
 
 
 def curves(name, errors, evaluations=(100, 200, 300)):
@@ -25,6 +31,10 @@ def curves(name, errors, evaluations=(100, 200, 300)):
     steps = list(range(1, len(evaluations) + 1))
     times = [float(step) for step in steps]
     return Curves(name, {"name": name}, "cpu", steps, [*evaluations], steps, times, errors)
+
+
+def effects(rows, *target, **which):
+    return Comparison("tic_tac_toe", rows).effects(*target, **which)
 
 
 def test_equal_settings_differ_in_five_percent_of_comparisons():
@@ -65,44 +75,92 @@ def test_costs_are_compared_if_half_of_the_seeds_reach_the_target():
     assert effects([slow, other])[0].ratio.estimate == pytest.approx(1.0, abs=0.01)
     never = curves("never", [[0.5] * 4] * 3)
     assert [e.measure for e in effects([slow, never])] == ["error"]
+    late = curves("late", [[0.5] * 4, [0.5] * 4, [0.2] * 4])
+    [effect] = effects([slow, late], 0.2)
+    assert effect[:2] == ("evaluations", pytest.approx((1.5, 1, 1.5)))
 
 
-def test_all_settings_make_as_many_evaluations(monkeypatch, tmp_path):
-    """A finished setting is not trained again; another comparison is refused."""
-    trained = []
+def test_errors_with_the_search_are_compared_and_listed():
+    two = [curves(name, [[0.5, 0.4], [0.3, 0.2]], (100, 200)) for name in "ab"]
+    assert_refused((lambda: effects(two, search=True), "a has no errors with the search"))
+    rows = [dataclasses.replace(one, searched=[0.2 / k, 0.1 / k]) for k, one in enumerate(two, 1)]
+    assert effects(rows)[0].ratio.estimate == 1
+    assert effects(rows, 0.5, search=True)[0][:2] == ("error", pytest.approx((0.5, 0.5, 0.5)))
+    listed = Comparison("tic_tac_toe", rows).to_rows()
+    assert len(listed) == 2 * 2 * 2 and listed[1]["error_with_search"] is None
+    assert listed[-1] == {"setting": "b", "seed": 1, "iterations": 2, "evaluations": 200} | {
+        **{"moves": 2, "seconds": 2.0, "error": 0.2, "error_with_search": 0.05}
+    }
 
-    def train(name, config, game, seeds, evaluations, tell):
-        trained.append((name, seeds, evaluations))
-        return dataclasses.replace(curves(name, [[0.0] * seeds]), config=config.as_dict())
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The name, seeds and evaluations of each setting that would be trained."""
+    calls = []
+
+    def train(name, parts, config, seeds, evaluations, tell):
+        calls.append((name, seeds, evaluations))
+        return dataclasses.replace(curves(name, [[0.0] * seeds]), config=config)
 
     monkeypatch.setattr(comparison, "train_seeds", train)
-    small = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
+    return calls
+
+
+def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path, capsys):
+    def parts(weight):
+        loss = functools.partial(alphazero_loss, value_weight=weight)
+        network = make_parts(SMALL).network
+        return make_parts(SMALL)._replace(learner=make_learner(network, optax.sgd(0.1), loss))
+
+    path = tmp_path / "c.json"
+    settings = {"plain": SMALL, "half": parts(0.5), "twice": parts(2.0)}
+    found = comparison.compare(settings, path, seeds=6, iterations=1)
+    assert [one.name for one in found.curves] == ["plain", "half", "twice"]
+    note = "no difference can be significant with 6 seeds: use 7 or more\n"
+    assert capsys.readouterr().err == note
+    comparison.compare({"plain": SMALL, "again": parts(2.0)}, path, seeds=6)
+    assert [name for name, *_ in trained] == ["plain", "half", "twice"]
+    assert capsys.readouterr().err == ""
+    other = dataclasses.replace(SMALL, game="connect_four:4x4")
+    wrong: Any = {"plain": SMALL, "wrong": "puct"}
+    assert_refused(
+        (lambda: comparison.compare({"a": SMALL, "b": other}, path), "tic_tac_toe, connect_four"),
+        (lambda: comparison.compare(wrong, path), "wrong is of type str: give a Config or Parts"),
+    )
+    with directory.lock(tmp_path / "c.json.lock", "writes c.json"):
+        call = functools.partial(comparison.compare, settings, path, seeds=6)
+        assert_refused((call, f"writes c.json in {tmp_path}: wait"), error=CheckpointError)
+
+
+def test_all_settings_make_as_many_evaluations(trained, tmp_path):
+    """A finished setting is not trained again; another comparison is refused."""
+    small = SMALL
     assert make_parts(small).evaluations == 8 * 4 * 17
     path, settings = tmp_path / "c.json", {"a": small, "b": dataclasses.replace(small, seed=1)}
-    comparison.compare({"a": small}, GAME, path, seeds=2, iterations=3)
+    comparison.compare({"a": small}, path, seeds=2, iterations=3)
     assert trained == [("a", 2, 3 * 8 * 4 * 17)]
-    found = comparison.compare(settings, GAME, path, seeds=2)
+    found = comparison.compare(settings, path, seeds=2).curves
     assert trained[1] == ("b", *trained[0][1:])
     assert [name for name, *_ in trained] == ["a", "b"] and [c.name for c in found] == ["a", "b"]
-    again = comparison.compare({"c": small}, GAME, path, seeds=2)
+    again = comparison.compare({"c": small}, path, seeds=2).curves
     assert [c.name for c in again] == ["c"] and len(trained) == 2
     assert len(json.loads(path.read_text())["settings"]) == 2
     odd = dataclasses.replace(small, selfplay=SelfPlayConfig(games=9, unroll_length=4))
     both, new = {"a": small, "odd": odd}, tmp_path / "new.json"
     refused = "selfplay.games is 9, not a multiple of replay.shards"
-    assert_refused((lambda: comparison.compare(both, GAME, new, seeds=2, iterations=3), refused))
+    assert_refused((lambda: comparison.compare(both, new, seeds=2, iterations=3), refused))
     assert len(trained) == 2 and not new.exists()
     bad = tmp_path / "bad.json"
     bad.write_text("[]")
     lost = tmp_path / "no" / "c.json"
     assert_refused(
-        (lambda: comparison.compare(settings, GAME, path, seeds=3, iterations=3), "seeds 2, not 3"),
-        (lambda: comparison.compare(settings, GAME, bad), "is not a comparison"),
-        (lambda: comparison.compare(settings, GAME, lost), "there is no folder"),
-        (lambda: comparison.compare(settings, GAME, path, seeds=0), "seeds is 0: use 1 or more"),
-        (lambda: comparison.compare({}, GAME, new), "there are no settings to compare"),
+        (lambda: comparison.compare(settings, path, seeds=3, iterations=3), "seeds 2, not 3"),
+        (lambda: comparison.compare(settings, bad), "is not a comparison"),
+        (lambda: comparison.compare(settings, lost), "there is no folder"),
+        (lambda: comparison.compare(settings, path, seeds=0), "seeds is 0: use 1 or more"),
+        (lambda: comparison.compare({}, new), "there are no settings to compare"),
         (
-            lambda: comparison.make_measure(games.make("othello")),
+            lambda: comparison.compare({"a": dataclasses.replace(small, game="othello")}, new),
             "othello has no exact errors",
         ),
     )
@@ -130,6 +188,54 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
         ("--out results.txt", "--out is results.txt: name a file that ends in .json"),
     ]
     check_program(compare.main, rows, capfd)
+
+
+def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):
+    calls = []
+    slow = curves("slow", [[0.5] * 6, [0.2] * 6, [0.0] * 6])
+    slower = curves("slower", [[0.5] * 6, [0.5] * 6, [0.2] * 6])
+
+    def record(settings, path, *, tell, **given):
+        calls.append((settings, path, given))
+        return Comparison("tic_tac_toe", [slow, slower])
+
+    monkeypatch.setattr(comparison, "compare", record)
+    monkeypatch.setattr(compare.processes, "set_cpu_devices", lambda number: None)
+    path = tmp_path / "c.json"
+    words = f"--preset mlp --seeds 6 --iterations 7 --target 0.2 --out {path}"
+    assert compare.main(words.split()) == 0
+    preset = {"default": presets.get("mlp")}
+    assert calls == [(preset, path, {"seeds": 6, "iterations": 7})]
+    out, page = capsys.readouterr().out, path.with_suffix(".html").read_text()
+    assert re.search("slow +6 of 6 +200 +0.00% +– ", out)
+    assert re.search(r"slower +6 of 6 +300 +20.00% +– +3.0 +1.50 \[1.50, 1.50\] +0.031", out)
+    assert "ratio of evaluations" in page and "Comparison of settings: tic_tac_toe" in page
+
+
+def test_the_averaged_networks_are_measured_alone_and_at_the_end_with_the_search(monkeypatch):
+    """Here a network is its number of iterations, times its seed."""
+
+    def advance(states):
+        average = states.learner.average + np.arange(2)
+        learner = types.SimpleNamespace(average=average, variables=-average)
+        return types.SimpleNamespace(learner=learner), None
+
+    def measure(parts, variables, search=None):
+        return float(variables) / (1 if search is None else search.num_simulations)
+
+    first = types.SimpleNamespace(learner=types.SimpleNamespace(average=np.zeros(2)))
+    monkeypatch.setattr(comparison, "compile_seeds", lambda parts, seeds: (first, advance))
+    monkeypatch.setattr(comparison, "make_measure", lambda game: (measure, 68))  # An eighth.
+    each, search = 8 * 4 * 17, PUCT(num_simulations=4)
+    parts = make_parts(SMALL)
+    found = comparison.train_seeds("a", parts, {}, seeds=2, evaluations=round(3.4 * each))
+    assert (found.iterations, found.errors) == ([2, 3], [[0, 2], [0, 3]])
+    assert (found.evaluations, found.moves) == ([2 * each, 3 * each], [64, 96])
+    assert found.searched == [0, 3 / SMALL.search.num_simulations]
+    parts = parts._replace(search=dataclasses.replace(search, num_simulations=16))
+    assert comparison.train_seeds("a", parts, {}, 2, each).searched == [0, 1 / 16]
+    random = parts._replace(search=UCT(num_simulations=16))
+    assert comparison.train_seeds("a", random, {}, 2, each).searched is None
 
 
 def test_the_time_that_a_game_takes_grows_with_its_positions(monkeypatch):

@@ -10,7 +10,7 @@ from azjax import drawing
 from azjax._files import check_folder
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES
-from azjax.viz.pictures import draw_state, draw_states
+from azjax.viz.pictures import Move, draw_state, draw_states, games_strips
 from nim import NIM
 from refusals import assert_refused
 
@@ -39,15 +39,22 @@ def test_stones_values_and_labels_are_in_their_cells():
     assert rings == {("45", "15"), ("15", "75")} and not parts(picture, "line", "az-line")
     crosses = [e.get("d").split("l")[0] for e in parts(picture, "path", "az-x")]
     assert crosses == ["M7.8 7.8", "M37.8 37.8"]
-    (line,) = parts(drawing.board([1, 1, 1, -1, -1, 0, 0, 0, 0], (3, 3), LINES), "line", "az-line")
-    assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
-    look = {"values": np.linspace(0, 1, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
+    for row in ([1, 1, 1, -1, -1, 0, 0, 0, 0], [-1, -1, -1, 1, 1, 0, 1, 0, 0]):
+        (line,) = parts(drawing.board(row, (3, 3), LINES), "line", "az-line")
+        assert [line.get(end) for end in ("x1", "y1", "x2", "y2")] == ["15", "15", "75", "15"]
+    look = {"values": np.linspace(0, 2, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
     picture = draw_empty(**look)
     heat = [float(e.get("fill-opacity")) for e in parts(picture, "rect", "az-heat")]
     assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
+    assert heat[3:] == [0.7] * 5  # Values above 1 are shown as 1.
     assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
     (last,) = parts(picture, "rect", "az-last")
     assert (last.get("x"), last.get("y")) == ("32", "32")
+
+
+def test_a_value_that_rounds_to_zero_has_no_sign():
+    values = 0.214, -0.214, 0.001, -0.001
+    assert [*map(drawing.signed, values)] == ["+0.21", "\N{MINUS SIGN}0.21", "0.00", "0.00"]
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
@@ -63,7 +70,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         (lambda: draw_states(NIM, np.zeros(2, np.int8)), "states must be a batch, with one"),
         (lambda: draw_empty().save(tmp_path / "nowhere" / "x.svg"), "there is no folder ...where"),
         (check("."), " is a folder: give the name of a file in it"),
-        (check("x" * 252), "x cannot be written (File name too long): use another"),
+        (check("x" * 252), "x cannot be written (File name too long): choose another file"),
         (check("/proc/page.html"), "/proc/page.html cannot be written ("),
     )
     for name in ("old.html", "new.html", "link.html"):
@@ -126,6 +133,15 @@ def test_breakthrough_shows_values_and_labels_where_a_move_leads():
         state, _ = game.step(state, legal[0])
 
 
+def test_connect_four_marks_the_stone_that_fell_last():
+    game = azjax.make("connect_four:4x5")
+    state = game.init()
+    for row in (3, 2):
+        state, _ = game.step(state, 1)
+        (last,) = parts(draw_state(game, state, last=1), "rect", "az-last")
+        assert [float(last.get(axis)) for axis in "xy"] == [30 + 2, row * 30 + 2]
+
+
 def test_a_batch_has_captions_and_labels_by_state():
     states = init_batch(azjax.make("tic_tac_toe"), 3)
     look = {"labels": np.array([["a"] + [""] * 8, ["", "b"] + [""] * 7, ["c"] * 9]), "size": 40}
@@ -133,4 +149,33 @@ def test_a_batch_has_captions_and_labels_by_state():
         azjax.make("tic_tac_toe"), states, ["one", "two", "three"], most=2, **look
     )
     assert texts(picture) == ["a", "b", "one", "two", "and 1 more"]
-    assert texts(draw_states(NIM, np.array([[3, 0], [2, 0]], np.int8))) == ["|||", "||"]
+    picture = draw_states(NIM, np.array([[1, 0], [3, 0], [2, 0]], np.int8))
+    assert texts(picture) == ["|", "|||", "||"]
+    _, *states = ElementTree.fromstring(str(picture)).iter(SVG + "svg")
+    ends = [float(state.get("x")) + float(state.get("width")) for state in states]
+    assert all(end < float(state.get("x")) for end, state in zip(ends, states[1:], strict=False))
+
+
+def test_games_have_their_moves_and_their_winners():
+    """Rewards are those of the players who move; a caption is about the move made there."""
+    game = azjax.make("tic_tac_toe")
+    share = np.linspace(0, 0.8, 9, dtype=np.float32)
+
+    def play(*rewards, first=0):
+        players = [(first + ply) % 2 for ply in range(len(rewards))]
+        return [
+            Move(game.init(), player, 6 + ply, share, 0.1 * ply, reward)
+            for ply, (player, reward) in enumerate(zip(players, rewards, strict=True))
+        ]
+
+    strips = games_strips(game, [play(0, 0, 1), play(0, 1), play(0, -1), play(0, 0)])
+    words = ["the first player wins after 3", "the second player wins after 2"]
+    words += ["the first player wins after 2", "drawn after 2"]
+    assert [strip.findtext("summary") for strip in strips] == [
+        f"Game {i}: {text} moves" for i, text in enumerate(words, start=1)
+    ]
+    assert [strip.get("open") for strip in strips] == ["open", None, None, None]
+    captions = [e.text for e in strips[0].iter("figcaption")]
+    assert captions == ["1: a3 (60%), 0.00", "2: b3 (70%), +0.10", "3: c3 (80%), +0.20"]
+    marked = [len(list(e.iter("rect"))) for e in strips[0].iter("svg")]
+    assert marked[1] == marked[2] == marked[0] + 1  # The cell of the move before.

@@ -1,17 +1,22 @@
 """Games by name: sizes, refusals, texts and names of actions."""
 
+import dataclasses
 import functools
 import itertools
 
 import jax
 import numpy as np
 
-from azjax import games
+from azjax import games, training
 from azjax.games import connect_four, mnk, nim
-from azjax.games.base import random_action
+from azjax.games.base import choose, init_batch, play, random_action, state_shapes
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.search import ALGORITHMS, make_search
+from azjax.search.evaluators import rollout_evaluator
 from nim import NIM
 from refusals import assert_refused
 
@@ -23,6 +28,7 @@ def test_records_can_be_hashed():
     assert connect_four.make(rows=4, columns=5) == games.make("connect_four:4x5")
     assert connect_four.make().positions and not connect_four.make(6, 7, 5).positions
     assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
+    assert games.is_built_in(games.make("nim")) and not games.is_built_in(NIM)
 
 
 def test_the_number_of_symmetries():
@@ -30,6 +36,25 @@ def test_the_number_of_symmetries():
     counts |= {"hex:3": 2, "hex_swap:3": 2, "breakthrough:5x3": 2}
     assert {name: games.make(name).num_symmetries for name in counts} == counts
     assert NIM.num_symmetries == 1
+
+
+def test_everything_works_under_strict_promotion_of_types(tic_tac_toe):
+    """Games, searches and training can be traced, also where mctx and optax mix types."""
+    with jax.numpy_dtype_promotion("strict"):
+        for game in map(games.make, (*games.available(), "hex:12")):
+            jax.eval_shape(functools.partial(play, game), state_shapes(game), np.int32(0))
+            for encoding in game.encodings:
+                jax.eval_shape(lambda s, g=game, e=encoding: g.observe(s, e), state_shapes(game))
+        states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
+        for algorithm, engine in itertools.product(ALGORITHMS.values(), (None, "mctx")):
+            evaluate = rollout_evaluator(tic_tac_toe)
+            search = make_search(algorithm(num_simulations=2), tic_tac_toe, evaluate, engine)
+            jax.eval_shape(functools.partial(search, None, add_noise=True), key, states)
+        for name in ("default", "mlp"):
+            config = presets.smoke(presets.get(name))
+            parts = make_parts(dataclasses.replace(config, game="hex:3"))
+            state = training.abstract_state(parts, training.make_mesh(jax.devices()[:1]))
+            jax.eval_shape(functools.partial(training.iteration, parts), state)
 
 
 def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
@@ -40,8 +65,15 @@ def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
     assert (abs(counts[6:] - 1000) < 130).all()  # Five standard deviations.
 
 
+def test_only_legal_actions_are_chosen():
+    """Also where an illegal action has the best score, or a legal one has none."""
+    scores = np.array([[2, 1, 1], [1, 1, 0], [0, np.nan, 1]], np.float32)
+    assert choose(scores, np.array([False, True, True])).tolist() == [1, 1, 1]
+
+
 def test_refusals(tic_tac_toe):
     names = [
+        (3, "the game is 3: use a name, such as"),
         ("go", "unknown game 'go': use one of tic_tac_toe"),
         ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
         ("mnk:axbxc", "mnk:axbxc has no valid size"),

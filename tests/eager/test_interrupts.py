@@ -1,10 +1,12 @@
 """Signals and closed streams within a program."""
 
 import io
+import os
 import signal
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -66,6 +68,29 @@ def test_a_second_ctrl_c_does_not_wait_but_one_signal_that_arrives_twice_does(ha
     assert request.made
 
 
+def test_the_thread_ends_the_process_on_ctrl_c_unless_it_stops_by_itself(monkeypatch):
+    """GNU's `timeout` sends a signal twice."""
+    interrupt, request = bytes([signal.SIGINT]), bytes([signal.SIGTERM])
+    for patient, same, arriving, count in (
+        (False, 0.0, interrupt, 1),
+        (False, 0.0, request, 0),
+        (True, 0.0, interrupt, 0),
+        (True, 0.0, 2 * request, 0),
+        (True, 0.0, request + interrupt, 1),
+        (True, 60.0, 2 * interrupt, 0),
+    ):
+        ends, (receiver, sender) = [], os.pipe()
+        monkeypatch.setattr(interrupts, "now", interrupts._Now(patient=patient))
+        monkeypatch.setattr(interrupts, "_SAME", same)
+        monkeypatch.setattr(interrupts, "_end", lambda ends=ends: ends.append(1))
+        os.write(sender, arriving)
+        os.close(sender)
+        with pytest.raises(IndexError):  # After the last signal.
+            interrupts._watch(receiver)
+        os.close(receiver)
+        assert len(ends) == count and not interrupts.now.patient
+
+
 def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As `nohup` does.
     with interrupts.Request() as request:
@@ -77,6 +102,31 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
         interrupts.now.patient = False  # As the thread does.
     signal.raise_signal(signal.SIGTERM)
     assert request.made and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+@pytest.mark.parametrize(("name", "shown"), [("xterm", 2), ("dumb", 0)])
+def test_a_terminal_that_has_a_cursor_gets_it_back(handlers, monkeypatch, name, shown):
+    written, descriptors = [], iter(range(11, 14))
+    system = types.SimpleNamespace(
+        dup=lambda number: next(descriptors),
+        open=lambda path, flags: next(descriptors),
+        dup2=lambda number, place: None,
+        isatty=lambda number: True,
+        write=lambda number, text: written.append((number, text)),
+        _exit=written.append,
+        environ={"TERM": name},
+        **{constant: getattr(os, constant) for constant in ("devnull", "O_WRONLY")},
+    )
+    monkeypatch.setattr(interrupts, "os", system)
+    interrupts._end()
+    cursors = [(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
+    assert written == [*cursors, (12, b"\ninterrupted: not started\n"), 130]
+
+
+def test_an_outcome_is_printed_once(handlers, capfd):
+    interrupts.print_outcome()
+    interrupts.print_outcome()
+    assert capfd.readouterr().err == "interrupted: not started\n"
 
 
 def test_unprintable_characters_are_escaped(handlers, monkeypatch):

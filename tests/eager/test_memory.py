@@ -84,8 +84,8 @@ def test_training_that_does_not_fit_is_rejected_with_advice(monkeypatch, tic_tac
     assert_refused((functools.partial(check_fits, sound._replace(tree=1000)), said))
     needs = Estimate(1_500_000, 2_000, 30, 4, 5_000_000_000, 7_000_000_000)
     assert memory.describe(needs, 2) == (
-        "memory on each of 2 devices: 5.0 GB of 7.0 GB (network 1.5 MB, optimizer 2 kB, "
-        "buffer 30 B, tree 4 B, work 5.0 GB)"
+        "memory on each of 2 devices: 5.0 GB of 7.0 GB\n"
+        "network 1.5 MB, optimizer 2 kB, buffer 30 B, tree 4 B, work 5.0 GB"
     )
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:

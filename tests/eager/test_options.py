@@ -52,6 +52,7 @@ def test_a_game_has_its_preset_unless_another_is_chosen():
         small = presets.smoke if "--smoke" in arguments else lambda config: config
         assert found.preset == preset
         assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
+    assert parse("--smoke --network.kind=mlp").config.network.hidden == (32,)
     assert parse("--learner.steps 2 --learner.steps=3").config.learner.steps == 3
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("never", 4, checkpoint_every=3, report=False)
@@ -96,6 +97,15 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
         with pytest.raises(ValueError, match=message):
             train._main([*several, *wrong])
     assert order == [2, "game", "join", 2, "game"]
+
+
+def test_the_number_of_devices_is_a_power_of_two_unless_it_is_given(monkeypatch):
+    numbers = []
+    monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
+    monkeypatch.setattr(processes, "cores", lambda: 7)
+    for words in ([], ["--cpu-devices", "3"]):
+        train._prepare(words, parsing.scan(words), custom.NOTHING, alone=True)
+    assert numbers == [4, 3]
 
 
 def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):

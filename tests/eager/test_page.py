@@ -8,7 +8,7 @@ from azjax import games
 from azjax.runs.pretrained import names
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.viz import page
-from azjax.viz.live import live_data
+from azjax.viz.live import is_live, live_data
 from javascript import data_of
 from refusals import assert_refused
 
@@ -33,6 +33,13 @@ def test_a_page_starts_with_the_given_search():
     assert settings["c_puct"] == PUCT().c_puct and settings["exploration"] == UCT().exploration
     assert settings["dirichlet_fraction"] == 0 and settings["evaluator"] == "uniform"
     assert "positions" not in data and data["networks"] == []
+
+
+def test_a_page_searches_only_games_with_the_rules_that_it_has(tic_tac_toe):
+    step = lambda state, action: tic_tac_toe.step(state, action)  # noqa: E731
+    assert is_live(tic_tac_toe) and is_live(games.make("hex:3"))
+    assert not is_live(games.make("othello:4")) and not is_live(tic_tac_toe._replace(step=step))
+    assert not is_live(tic_tac_toe._replace(name="mnk:0x0x0"))
 
 
 def test_a_page_shows_text_as_text_and_writes_shared_data_once(tmp_path):
@@ -82,6 +89,6 @@ def test_pages_and_proofs_that_cannot_be_written_or_read_are_rejected(tmp_path, 
     monkeypatch.setattr(playground, "MOST_BYTES", 1000)
     path = tmp_path / "page.html"
     path.write_text("old")
-    write = lambda: playground.write_playground(path, None, [{"about": {}}])  # noqa: E731
+    write = lambda: playground.write_playground(path, [{"about": {}}])  # noqa: E731
     assert_refused((write, "more than 1,000: leave a player out"))
     assert path.read_text() == "old" and not [*tmp_path.glob(".*")]

@@ -96,7 +96,33 @@ def test_a_lost_connection_ends_a_process_among_several(others):
         raise KeyError("a defect")
 
 
+def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
+    def fail():
+        raise KeyError("a defect")
+
+    waits = []
+    thread = types.SimpleNamespace(start=str, join=waits.append, is_alive=bool)
+    threading = types.SimpleNamespace(Thread=lambda **given: thread)
+    monkeypatch.setattr(processes, "threading", threading)
+    monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
+    programs = (lambda: 0), (lambda: 1), (lambda: 2), fail
+    assert [*map(processes.run, programs)] == [0, 1, 2, 1]
+    assert waits == [processes._LEAVES] * 2 + [processes._FAILS] * 2
+    assert "a defect" in capfd.readouterr().err
+
+
 # CPU devices.
+
+
+def test_a_flag_or_variable_of_the_user_sets_the_number_of_cpu_devices(monkeypatch):
+    numbers = []
+    config = types.SimpleNamespace(update=lambda name, number: numbers.append(number))
+    monkeypatch.setattr(processes, "jax", types.SimpleNamespace(config=config))
+    flag = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    for number, variables in enumerate(({}, flag, {"JAX_NUM_CPU_DEVICES": "4"})):
+        monkeypatch.setattr(processes.os, "environ", variables)
+        processes.set_cpu_devices(number)
+    assert numbers == [0]
 
 
 def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):

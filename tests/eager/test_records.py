@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import json
+import re
+import sys
 import time
 
 import jax
@@ -10,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.training import metrics
-from azjax.training.metrics import make_record, open_records, print_line, rank, read_records
+from azjax.training.metrics import Lines, make_record, open_records, rank, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
 from small import ERRORS, LOSSES, NO_PROOF, record
@@ -110,20 +112,50 @@ def test_the_seconds_of_an_earlier_session_count(tmp_path):
     assert metrics.last_seconds([{"iteration": 1, "seconds": -5.0}], 1) == 0.0
 
 
-LINES = """\
-iteration    7    10.5 s    1234 games/s  loss 2.000 (value 0.500, policy 1.500, KL 0.250)  \
-blunders 4321  losing lines  87 1st + 553 2nd
-iteration    8    12.0 s    1234 games/s  loss 2.000 (value 0.500, policy 1.500, KL 0.250)  \
-errors on 12.3% of labelled positions
-iteration    9    13.5 s    1234 games/s  loss 2.000 (l2 0.125, reply 0.500)  \
-elo 12.35 [-5, 30]  patience 2
+IN_A_PIPE = """\
+iteration    7  seconds   10.5  loss 2.000  blunders 4321  losing lines  87 1st + 553 2nd  \
+games/s  1234  value_loss 0.500  policy_loss 1.500  policy_kl 0.250
+iteration    8  seconds   12.0  loss 2.000  labelled errors 12.3%  \
+games/s  1234  value_loss 0.500  policy_loss 1.500  policy_kl 0.250
+iteration    9  seconds   13.5  loss 2.000  elo 12.35 [-5, 30]  patience 2  \
+games/s  1234  l2 0.125  reply 0.500
+"""
+# Not every network of a larger game is verified; those columns come before the games per second.
+IN_A_TERMINAL = """\
+iteration  seconds   loss  games/s  value_loss  policy_loss
+        6      9.0  2.000     1234       0.500        1.500
+iteration  seconds   loss  blunders       losing lines
+        7     10.5  2.000      4321   87 1st + 553 2nd
+        8     12.0  2.000
+iteration  seconds    loss  blunders       losing lines
+        9     13.5  12.000         5    5 1st +   5 2nd
+       10     15.0   2.000      4321   87 1st + 553 2nd
+iteration  seconds    loss  blunders       losing lines
+       11     16.5   2.000      4321   87 1st + 553 2nd
 """
 
 
-def test_lines(capsys):
+def test_lines_in_a_pipe(capsys):
+    lines = Lines()
     extra = {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
     losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
-    print_line(record(7))
-    print_line(record(8, errors=ERRORS, **NO_PROOF))
-    print_line(record(9, extra=extra, losses=losses, **NO_PROOF))
-    assert capsys.readouterr().out == LINES
+    lines.print(record(7))
+    lines.print(record(8, errors=ERRORS, **NO_PROOF))
+    lines.print(record(9, extra=extra, losses=losses, **NO_PROOF))
+    assert capsys.readouterr().out == IN_A_PIPE
+
+
+def test_columns_fit_the_terminal_and_their_heading_is_in_sight(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "4")
+    few = {"blunders": 5, "losing_lines_first": 5, "losing_lines_second": 5}
+    lines = Lines()
+    lines.print(record(6, **NO_PROOF))
+    lines.print(record(7))
+    lines.print(record(8, **NO_PROOF))
+    lines.print(record(9, losses=LOSSES | {"loss": 12.0}, **few))
+    lines.print(record(10))
+    lines.print(record(11))
+    # The cells of a short line end with those that are missing.
+    assert re.sub(" +\n", "\n", capsys.readouterr().out) == IN_A_TERMINAL

@@ -1,10 +1,14 @@
 """The parts of a report that compute nothing: curves, and the description of a run."""
 
 import json
+import os
+import re
+import types
 
 import pytest
 
-from azjax import runs
+from azjax import games, runs
+from azjax.program import Run
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -35,7 +39,7 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     ]
     for record in records:
         record |= {"elo_uct_low": 0, "elo_uct_high": 900, "elo_best_low": 1, "elo_best_high": 901}
-    records.append({"iteration": 3, "loss": 300})  # Not verified.
+    records = [{"iteration": 0, "loss": 0}, *records, {"iteration": 3, "loss": 300}]
     (section,) = report._curves(records, tic_tac_toe)
     assert "A blunder is" in section.intro and "labelled" not in section.intro
     drawn = {title: lines(chart) for title, chart in charts(section).items()}
@@ -60,9 +64,21 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     for title, names in expected.items():
         for label, name in names.items():
             assert drawn[title][label][-1].split()[0] == str(at[name]), label
+    tips = [e.text for e in charts(section)["Self-play speed"].iter("title")]
+    assert tips == ["games/s, iteration 2: 209 games/s", "games/s, iteration 1: 109 games/s"]
+    for chart in charts(section).values():  # Nothing is out of sight on a phone.
+        assert int(re.findall(r"min-width: (\d+)px", chart.get("style"))[0]) <= 390 - 2 * 16
     bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
     assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
     assert report._curves([], tic_tac_toe) == []
+
+
+def test_errors_in_labelled_positions_are_percentages():
+    record = {"iteration": 1, "error": 0.25, "sign_error": 0.5}
+    (section,) = report._curves([record], games.make("connect_four"))
+    drawn = lines(charts(section)["Errors of the network alone"])
+    assert drawn["wrong moves, mean"] == ["25 % of labelled positions"]
+    assert drawn["wrong value signs"] == ["50 % of labelled positions"]
 
 
 def certificate(**changed):
@@ -123,3 +139,17 @@ def test_pages_give_the_verdict_of_the_run_s_certificate(run):
                 f"{path} is damaged, or of another run: delete it, or make it again",
             )
         )
+
+
+def test_a_page_is_new_if_it_shows_the_newest_certificate_and_checkpoint(tmp_path):
+    checkpoint = tmp_path / "checkpoints" / "8"
+    checkpoint.mkdir(parents=True)
+    files = [tmp_path / "certificate.json", checkpoint, tmp_path / "report.html"]
+    run = types.SimpleNamespace(run_dir=tmp_path, loop=types.SimpleNamespace(iteration=8))
+    for file in (files[0], files[2]):
+        assert not Run._has_page(run)
+        file.touch()
+    for *times, is_new in [(1, 2, 3, True), (1, 3, 2, False), (3, 1, 2, False)]:
+        for file, seconds in zip(files, times, strict=True):
+            os.utime(file, (seconds, seconds))
+        assert Run._has_page(run) == is_new

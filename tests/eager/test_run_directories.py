@@ -9,7 +9,9 @@ import socket
 import pytest
 
 from azjax import runs
+from azjax._files import replacing
 from azjax.runs import directory, presets
+from azjax.runs.config import Plan
 from azjax.runs.directory import CheckpointError
 from refusals import assert_refused
 from trained import files
@@ -21,6 +23,13 @@ MINE = f"process {os.getpid()} on host {socket.gethostname()}"
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run"
+
+
+def test_two_writers_of_a_file_do_not_share_a_temporary_one(path):
+    with replacing(path) as one, replacing(path) as two:
+        one.write_text("1")
+        two.write_text("2")
+    assert path.read_text() == "1" and [*path.parent.iterdir()] == [path]
 
 
 # Creation.
@@ -62,22 +71,42 @@ def test_wrong_configurations_are_rejected(tmp_path):
         (tmp_path / "config.json").write_text(text)
         return runs.read_config(tmp_path)
 
-    def edit(**changes):
-        content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)} | changes
+    def edit(section=None, without=(), **changes):
+        content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)}
+        part = content[section] if section else content
+        part |= changes
+        for name in without:
+            del part[name]
         return functools.partial(read, json.dumps(content))
 
+    other = "has the format of another version of azjax: use that version, or train a new run"
     assert_refused(
         (edit(colour=3), "config.json cannot be used (unknown setting 'colour': use one of game,"),
         (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet' or"),
-        (
-            edit(network={"kind": "resnet", "hidden": [8]}),
-            "unknown setting 'network.hidden': use one of",
-        ),
-        (edit(learner={"steps": 0}), "learner.steps is 0: use 1 or more"),
+        (edit("network", hidden=[8]), "unknown setting 'network.hidden': use one of"),
+        (edit("learner", steps=0), "learner.steps is 0: use 1 or more"),
+        (edit(without=["format"]), other),
+        (edit(format=runs.FORMAT + 1), other),
+        (edit(without=["replay"]), "config.json cannot be used (replay is missing): restore the"),
+        (edit("search", ["num_simulations"]), "cannot be used (search.num_simulations is missing)"),
+        (edit("network", ["kind"]), "cannot be used (network.kind is missing)"),
+        (edit(parts="mine.py:make", without=["seed"]), "cannot be used (seed is missing)"),
         *((functools.partial(read, text), "cannot be used") for text in ("", "[]", '{"a":' * 9999)),
         (lambda: runs.read_config(tmp_path / "none"), "is not a run directory"),
         error=CheckpointError,
     )
+
+
+def test_settings_of_custom_parts_and_a_plan_are_complete(path):
+    """With custom parts, only settings that have an effect are written."""
+    config = runs.Config(game="hex:4", seed=3, parts="mine.py:make")
+    plan = {"max_iterations": 7, "cpu_devices": 2}
+    runs.create_run(path, config, plan)
+    assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
+    content = json.loads((path / "plan.json").read_text())
+    (path / "plan.json").write_text(json.dumps({n: v for n, v in content.items() if n != "until"}))
+    said = "plan.json cannot be used (until is missing): restore the file"
+    assert_refused((lambda: runs.read_run(path), said), error=CheckpointError)
 
 
 def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
@@ -85,8 +114,7 @@ def test_the_newest_runs_are_found_from_a_subfolder(tmp_path, monkeypatch):
     for number, folder in enumerate("1324"):
         run = runs.create_run(tmp_path / "runs" / folder, CONFIG)
         os.utime(run / "config.json", (number, number))
-        if folder != "4":
-            (run / "checkpoints" / "1").mkdir()
+        (run / "checkpoints" / ("007" if folder == "4" else "1")).mkdir()  # The first is none.
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
     assert [path.name for path in runs.find_runs()] == ["2", "3", "1"]
@@ -109,6 +137,8 @@ def test_names_the_holder(tmp_path):
             (lambda: hold(tmp_path, name="other", does="explores"), f"{MINE} explores in"),
             error=CheckpointError,
         )
+        with directory.lock(tmp_path / "c.json.lock", "writes c.json"):  # Of a single file.
+            pass
         name.write_text("")
         with pytest.raises(CheckpointError, match=f"^another process trains in {tmp_path}: wait"):
             hold(tmp_path)

@@ -14,10 +14,10 @@ from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_c
 from azjax.cli import arena, compare, export, parsing, play, players, verify
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
-from azjax.runs import presets
+from azjax.runs import presets, pretrained
 from azjax.runs.config import Config, Plan
-from azjax.runs.player import changed
-from azjax.search import PUCT
+from azjax.runs.player import changed, read_settings
+from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from chosen import chosen
@@ -122,6 +122,15 @@ def test_errors_suggest_similar_names():
     assert_refused(*((call, f"; did you mean {name}?") for name, call in NEARLY.items()))
     assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
     assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""
+
+
+def test_a_new_default_does_not_change_the_search_of_a_player_that_comes_with_azjax():
+    """Their files leave out the settings whose defaults they use."""
+    others = {"max_considered_actions": 16, "gumbel_scale": 1.0, "maxvisit_init": 50.0, "leaves": 1}
+    for name in pretrained.names():
+        search = read_settings(name).search
+        scale = 0.1 if name == "tic_tac_toe" else 0.5
+        assert search == Gumbel(num_simulations=64, value_scale=scale, **others)
 
 
 # Presets and effects.

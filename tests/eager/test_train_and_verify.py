@@ -21,11 +21,14 @@ TRAIN = [
     ("--preset tiny", "unknown preset 'tiny'", "default, paper, mlp, connect_four"),
     ("--frobnicate 3", "--frobnicate", "--help"),
     ("train", "train", "--help"),
+    ("hex:3", "'hex:3' is unknown here; did you mean --game hex:3?"),
     ("--learner.l2 -1", "learner.l2 is -1.0", "use 0 or more"),
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--game connect_four --until perfect", "connect_four", "use until never with"),
+    ("--game connect_four --until perfect", "--until is 'perfect', but connect_four ...'never'"),
+    ("--max-minutes -1", "--max-minutes is -1.0: use 0 or more"),
+    ("--max-minutes soon", "--max-minutes: invalid float value: 'soon'"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
     ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
     ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),
@@ -33,7 +36,7 @@ TRAIN = [
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
     ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
-    ("othello", "othello is a folder here, which hides the player", "--run-dir othello"),
+    ("othello", "othello is a folder here, which hides the player", "a run with --run-dir"),
     ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
@@ -44,6 +47,10 @@ VERIFY = [
 ARENA = [
     ("random", "name 2 players or more"),
     ("random perfect --games 0", "--games is 0: use 1 or more"),
+    ("random othello", "othello is a folder here, which hides the player"),
+    ("random runs", "runs is a folder: write network@runs if it"),
+    ("random network@othello --game othello", "othello is a folder here, which hides the player"),
+    ("random --game go_5x5", "unknown game 'go_5x5': use one of", "such as pgx:go_9x9"),
 ]
 COMPARE = [
     ("--seeds 0", "--seeds is 0: use 1 to 65536"),
@@ -52,6 +59,10 @@ COMPARE = [
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
     ("hex:4 --run-dir x", "hex:4 and --run-dir x name two players: leave one out"),
+    ("puct:50", "puct:50 needs a seat: write --x puct:50 or --o puct:50"),
+    ("network@runs/x", "needs a seat: write --x network@runs/x or --o"),
+    ("human", "human needs a seat: write --x human or --o human"),
+    ("--x you", "unknown player 'you': use one of random, ", "or human in azjax play"),
 ]
 
 
@@ -59,7 +70,8 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(program, "_compile", None)
     (tmp_path / "dangling").symlink_to("nothing")
-    (tmp_path / "othello").mkdir()
+    for name in ("othello", "runs"):
+        (tmp_path / name).mkdir()
     before = files(tmp_path)
     rows = {train: TRAIN, verify: VERIFY, arena: ARENA, compare: COMPARE, play: PLAY}
     for each, refused in rows.items():

@@ -55,6 +55,7 @@ def test_contradictory_settings_are_rejected_with_one_that_works():
     cases = [
         *[("replay.shards", 4, 3), ("replay.shards", 1, 2), ("replay.capacity", 95, 1)],
         *[("selfplay.games", 18, 1), ("selfplay.games", 2, 1), ("learner.batch_size", 14, 2)],
+        ("selfplay.games", 1_000_000_000, 1),
     ]
     for name, value, num_devices in cases:
         with pytest.raises(ValueError, match=f"^{name} is {value}, ") as error:
@@ -118,6 +119,19 @@ def test_choices_depend_on_the_platform(monkeypatch):
             assert chosen == ("bfloat16" if has_bfloat16 else "float32")
             assert base.choose_dtype("auto", "tpu", convolves) == "bfloat16"
             assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"
+
+
+def test_a_population_trains_in_one_program():
+    """The settings that determine no shape may be traced; parts of other settings stay the same."""
+
+    def run(rate, c_puct):
+        config = dataclasses.replace(CONFIG, search=PUCT(num_simulations=2, c_puct=c_puct))
+        parts = make_parts(with_setting(config, "learner.learning_rate", rate))
+        return training.iteration(parts, training.init(parts, jax.random.key(0)))[1]
+
+    metrics = jax.eval_shape(jax.vmap(run), jnp.ones(3), jnp.ones(3))
+    assert metrics.losses["loss"].shape == (3,)
+    assert make_parts(CONFIG) is make_parts(CONFIG)
 
 
 GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")

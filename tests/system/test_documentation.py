@@ -90,6 +90,17 @@ def test_the_lines_on_search_run_from_top_to_bottom():
     assert execute(others)["result"].visit_counts.sum() == 8 * 4096
 
 
+def test_members_of_a_population_equal_single_runs_bit_for_bit(small):
+    text, _ = blocks("docs/how_to/populations.md")
+    rate, seed = 1e-3, 3
+    found = execute([text.replace("8)", "4)")])  # Half of the seeds.
+    assert found["verdicts"].blunders.shape == (16,)
+    alone = jax.jit(lambda: found["train"]((rate, seed)))()
+    ours = jax.tree.map(lambda leaf: leaf[4 + seed], found["verdicts"])
+    jax.tree.map(np.testing.assert_array_equal, ours, alone)
+    assert len(set(found["verdicts"].value_error.tolist())) == 16
+
+
 def test_thousands_of_games_are_played_as_the_page_says(capsys):
     execute(text.replace("4096", "512") for text in blocks("docs/how_to/selfplay.md"))
     one, many, fresh = (line.split() for line in capsys.readouterr().out.splitlines())

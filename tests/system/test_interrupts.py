@@ -113,7 +113,7 @@ def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, sa
             err = process.communicate(timeout=100)[1]
         finally:
             process.kill()
-    said = f"azjax train: starting…\ninterrupted: continue with --resume --run-dir {run_dir}\n"
+    said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
     assert (process.returncode, without_progress(err)) == (130, said)
     assert runs.iterations(run_dir) == saved
 

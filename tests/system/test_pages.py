@@ -254,10 +254,11 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
         found = chosen("--smoke", "--network.kind=mlp", *own)
         make_run(tmp_path / "rules", found.config, game=custom.find_game("pile.py:rules"))
         assert explain.main(own) == 0
-        note = "The page does not have the rules of Misere Pile."
+        note = "the page does not have the rules of Misere Pile: it shows recorded searches"
         assert note in capfd.readouterr().err
         assert play.main(["--o", "network", *own]) == 0
     page = pathlib.Path("explain.html").read_text()
-    assert note in page and 'data-kind="explorer"' not in page
+    assert "Move 1: the search plays" in page and "You cannot play here" in page
+    assert 'data-kind="explorer"' not in page
     shown = capfd.readouterr().out
     assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown

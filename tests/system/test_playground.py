@@ -9,7 +9,7 @@ import pytest
 import azjax
 import playground
 from azjax.players.overrides import oriented_overrides
-from javascript import evaluate, opened, press, states_at
+from javascript import data_of, evaluate, opened, press, states_at
 
 # Plays games against random replies; returns the player's moves by position, and its lost games.
 PLAY = """async ([packed, count]) => {
@@ -64,7 +64,7 @@ def written(tmp_path_factory):
     proof = {"sha256": "0", "decisions": 12345, "won": 6789, "drawn": 321, "lost": 0}
     packed["about"] |= {"name": "connect_four", "sha256": "0", "proof": proof}
     path = tmp_path_factory.mktemp("playground") / "index.html"
-    return playground.write_playground(path, player, [packed, playground.pack_shipped("hex:6")])
+    return playground.write_playground(path, [packed, playground.pack_shipped("hex:6")])
 
 
 def match(tab):
@@ -87,7 +87,7 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(browser, written):
         wait_for_turn(tab, 1)
         about, moves = tab.locator("[data-about]"), tab.locator(".az-move-list li")
         assert "proved never to lose" in about.inner_text()
-        assert "In 1 position" in about.inner_text()
+        assert "In 1 position" in match(tab).inner_text()
         match(tab).locator("[data-button=undo]").dispatch_event("click")  # Has no effect.
         for _ in range(2):
             press(match(tab), "thoughts")
@@ -110,7 +110,7 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(browser, written):
             strength.select_option(value)
             assert words in about.inner_text()
         press(match(tab), "play-X")
-        assert "when you move first, you may win" in about.inner_text()
+        assert "in this game, you do" in about.inner_text()
         assert match(tab).get_attribute("data-board") == "." * 42
 
 
@@ -144,9 +144,32 @@ def test_hex_is_played_against_a_search_that_can_be_watched(browser, written):
         assert explorer.get_attribute("data-t") == "0"
 
 
+@pytest.mark.parametrize("width", [390, 800, 1440])
+def test_everything_on_the_page_is_about_the_player_that_is_shown(browser, width):
+    """The board comes first, and a search is scrolled into sight."""
+    path = playground.FOLDER / "index.html"
+    players = data_of(path)[0]["players"]
+    with opened(browser, path, width, 844) as tab:
+        root = tab.locator("[data-kind=playground]")
+        for number, packed in enumerate(players):
+            press(root, f"game-{number}")
+            root.and_(tab.locator(f"[data-player='{packed['about']['name']}']")).wait_for()
+            wait_for_turn(tab, 1)
+            assert match(tab).locator("svg.az-board").first.bounding_box()["y"] < 300
+            text = f"{tab.title()} {tab.locator('main').inner_text()}"
+            proof = packed["about"]["proof"]
+            assert text.count("Connect Four") == (2 if number == 0 else 1)  # A button has its name.
+            assert ("never to lose" in text) == ("No opponent can beat it" in text) == bool(proof)
+            for other in filter(None, (each["about"]["proof"] for each in players)):
+                assert (f"{other['decisions']:,} decisions" in text) == (other is proof)
+        press(tab, "watch")
+        assert 0 <= root.locator(".az-watch").bounding_box()["y"] < 400
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_replies_are_chosen_and_lines_end(browser, written):
     with opened(browser, written) as tab:
-        root = tab.locator("[data-kind=unbeaten]")
+        root = tab.locator("[data-proof]")
         root.locator("[data-button=reply-3]").wait_for()
         assert root.locator("[data-claim]").inner_text().startswith("No opponent can")
         how = root.locator(".az-intro").inner_text()
@@ -165,8 +188,7 @@ def test_replies_are_chosen_and_lines_end(browser, written):
 
 def test_without_a_proof_the_page_claims_none(browser, tmp_path):
     packed = playground.pack_shipped("connect_four")
-    player = azjax.load("connect_four")
-    path = playground.write_playground(tmp_path / "page.html", player, [packed])
+    path = playground.write_playground(tmp_path / "page.html", [packed])
     host = path.with_name("host.html")  # In a frame, as on other pages.
     host.write_text(
         "<!doctype html><title>host</title>"
@@ -175,6 +197,5 @@ def test_without_a_proof_the_page_claims_none(browser, tmp_path):
     with opened(browser, host) as tab:
         frame = tab.frame_locator("iframe")
         frame.locator(".az-match [data-cell='3']").wait_for()
-        frame.locator("[data-claim=open]").wait_for()
-        assert frame.locator("[data-claim=proved]").count() == 0
-    assert "never loses" not in path.read_text().partition("<script")[0]
+        assert "It was not proved unbeatable" in frame.locator("[data-about]").inner_text()
+        assert frame.locator("[data-proof]").count() == 0

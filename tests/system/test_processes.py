@@ -51,7 +51,7 @@ def finish(processes):
         for process in processes:
             process.kill()
     outs, errs = zip(*said, strict=True)
-    errs = [without_progress(err.removeprefix("azjax train: starting…\n")) for err in errs]
+    errs = [without_progress(err) for err in errs]
     outs, errs = ([without_greetings(text) for text in texts] for texts in (outs, errs))
     return [p.returncode for p in processes], outs, errs
 
@@ -121,7 +121,7 @@ loop.make_record = watched
     statuses, outs, errs = train_two(run_dir, *SHORT, lines=term)
     assert statuses == [130, 143], errs
     assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
-    memory, *lines = outs[0].splitlines()
+    memory, _, *lines = outs[0].splitlines()
     assert memory.startswith("memory on each of 4 devices: ")
     assert [line[:14] for line in lines] == [f"iteration    {n}" for n in (1, 2, 3)]
     assert outs[1] == "" and names(run_dir / "checkpoints") == ["2", "3"]

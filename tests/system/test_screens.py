@@ -36,7 +36,7 @@ for name, *arguments in json.loads(sys.argv[1]):
 
 def normalize(screen):
     """Replaces numbers by #, and what depends on their widths or on the machine."""
-    screen = re.sub(r"memory on each of[^)]*\)", "memory", screen)
+    screen = re.sub(r"memory on each of.*\n.*", "memory", screen)
     screen = re.sub(r"│ versions [^╰]*", "│ versions │\n", screen)
     screen = re.sub(r"[-+]?\b\d[\d.,]*\b", "#", screen)
     screen = re.sub(r" {2,}", " ", re.sub(r"─{2,}", "──", screen))
@@ -70,6 +70,20 @@ def compare(name, screen):
     assert shown == read_golden()[name], f"{name}\n{screen}"
 
 
+# `azjax compare`, whose trainings end at once.
+COMPARE = """
+import sys
+from azjax import comparison
+from azjax.cli import compare
+def train(name, parts, config, seeds, evaluations, tell):
+    errors = [[0.1234] * seeds, [0.0] * seeds]
+    points = [1, 2], [100, 13_926_400], [10, 81_920], [0.1, 245.5]
+    return comparison.Curves(name, config, "cpu", *points, errors, [0.0012] * seeds)
+comparison.train_seeds = train
+sys.exit(compare.main(sys.argv[1:]))
+"""
+
+
 @pytest.fixture
 def terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -79,6 +93,8 @@ def terminal(tmp_path, monkeypatch):
     small, run = ["--smoke", "--network.kind=mlp", "--until=perfect"], ["--run-dir", "run"]
     programs = [
         ["train", *small, *run, "--max-iterations", "3"],
+        ["train", "--resume", *run, "--max-iterations", "5", "--no-report"],
+        ["train", "--resume", *run, "--max-iterations", "7", "--no-report"],
         ["verify", *run, "--limit", "0"],
         ["play", *run, "--o", "random"],
         ["arena", "random", "perfect", "--games", "20"],
@@ -88,6 +104,20 @@ def terminal(tmp_path, monkeypatch):
     command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
     with Terminal(command, os.environ | process_environment(), 100, 40) as terminal:
         yield terminal
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    labels = ["search.algorithm=gumbel", "search.algorithm=puct"]
+    labels = [f"{label} network.evaluation_dtype=bfloat16" for label in labels]
+    varied = ["search.algorithm=gumbel,puct", "network.evaluation_dtype=bfloat16"]
+    words = ["-W", "error", "-c", COMPARE, *(f"--vary={text}" for text in varied), "--seeds=4"]
+    with Terminal(words, os.environ | process_environment(), columns, 40) as terminal:
+        assert terminal.finish() == 0
+    for label in [*labels, "evaluations", "search", "seconds", "ratio [95%] of"]:
+        assert label in terminal.shown, terminal.shown
+    compare(f"compare, {columns} columns", terminal.shown)
 
 
 def test_screens(terminal):
@@ -100,6 +130,8 @@ def test_screens(terminal):
         os.write(terminal.master, b"\n")
 
     finish("train, 100 columns", status=1)
+    finish("train, 80 columns", columns=140, status=1)
+    finish("train, 140 columns", status=1)
     finish("verify, 80 columns", status=1)
     for line in (b"d4", b"help", b"quit"):
         terminal.type(line)

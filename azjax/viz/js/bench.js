@@ -28,7 +28,7 @@ function rollout(game, start, random) {
   const moves = [];
   let position = start;
   let [value, weight] = [0, 1];
-  while (!game.over(position)) {
+  while (!position.over) {
     const legal = game.legal(position);
     const action = legal[Math.floor(random() * legal.length)];
     const next = game.step(position, action);

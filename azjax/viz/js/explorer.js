@@ -160,15 +160,15 @@ class Explorer {
 
   /** Shares position and time with the page. */
   #share() {
-    const { game, position } = this.bench;
-    this.place?.set({ board: game.text(position), t: this.t || undefined });
+    this.place?.set({ board: this.bench.position.text, t: this.t || undefined });
   }
 
   /** Follows the page's position, settings and time, and ignores invalid ones. */
   #follow(names) {
     const { bench, place } = this;
-    const board = names.includes("board") ? place.get("board") : bench.game.text(bench.position);
-    const position = board === bench.game.text(bench.position) ? null : bench.game.read(board);
+    const { text } = bench.position;
+    const board = names.includes("board") ? place.get("board") : text;
+    const position = board === text ? null : bench.game.read(board);
     const read = names.map((name) => [name, readSetting(name, place.get(name), bench)]);
     const change = read.filter(([name, value]) => value !== undefined && value !== bench.settings[name]);
     const t = names.includes("t") ? Number(place.get("t") ?? 0) : null;

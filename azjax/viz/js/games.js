@@ -49,12 +49,11 @@ export function optimalMoves(game, position) {
  * Returns the rules of a game by its name in Python, of any size, or null.
  *
  * Every game has `name`, `title`, `numActions`, `rows`, `columns`, `init()`, `legal(position)`,
- * `step(position, action)`, `reward(position)` of the player who moved there, `player(position)`,
- * `over(position)`, `winner(position)` (0, 1 or null), `ending(position)` in words, `text(position)`,
- * `read(text)` (a position or null), `at(board)`, the position with these cells, `cell(board, action)`,
- * where an action's stone goes, `action(cell)`, the action of a click on a cell, the names of a move,
- * `moveName(position, action)` and the short `moveLabel(position, action)`, and a sentence on these
- * names, `naming`.
+ * `step(position, action)`, `reward(position)` of the player who moved there, `winner(position)` (0, 1
+ * or null), `ending(position)` in words, `read(text)` (a position or null), `at(board)`, the position
+ * with these cells, `cell(board, action)`, where an action's stone goes, `action(cell)`, the action of
+ * a click on a cell, the names of a move, `moveName(position, action)` and the short
+ * `moveLabel(position, action)`, and a sentence on these names, `naming`.
  */
 export function gameNamed(name) {
   if (!made.has(name)) made.set(name, make(name));
@@ -132,10 +131,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
       return at(next);
     },
     reward: ({ line }) => (line ? 1 : 0),
-    player: (position) => position.player,
-    over: (position) => position.over,
     ending: (position) => (winner(position) === null ? "the board is full" : `${"XO"[winner(position)]} has ${inWords}`),
-    text: (position) => position.text,
     read: (text) => {
       const board = readCells(text, rows * columns);
       return board && isReached(board, lines, rests) ? at(board) : null;
@@ -202,11 +198,8 @@ function hexGame(title, n, name) {
     legal: ({ board, over }) => (over ? [] : actions.filter((action) => !board[place(board, action)])),
     step: ({ board, player }, action) => at(board.with(place(board, action), player === 0 ? 1 : -1)),
     reward: ({ over }) => (over ? 1 : 0),
-    player: (position) => position.player,
-    over: (position) => position.over,
     winner: (position) => position.winner,
     ending: ({ winner }) => (winner === 0 ? "X has connected top and bottom" : "O has connected left and right"),
-    text: (position) => position.text,
     read: (text) => {
       const board = readCells(text, n * n);
       const ahead = board?.reduce((sum, stone) => sum + stone, 0);

@@ -27,11 +27,11 @@ const PATIENCE = 40; // Failures in a row after which no more nodes are tried.
  *
  * Returns `places`, each `{key, kind, id, x, y, width, height, ...}` with `x` of its middle and
  * `y` of its top. Its kind is `node`, with its `form`; `fold`, for the `count` nodes below `id` that
- * are not shown; or `ghost`, an untried move at `id`. Also returns `extent`, the rectangle around
- * them, and `least`, the smallest height in which compact cards fit.
+ * are not shown; or `ghost`, one of the likeliest untried moves at `id`. Also returns `extent`, the
+ * rectangle around them, and `least`, the smallest height in which compact cards fit.
  */
 export function layout(search, moment, room, wanted = [], selected = 0) {
-  const tree = treeAt(search, moment);
+  const tree = { ...treeAt(search, moment), mostGhosts: Math.floor(room.width / (GHOST.width + APART)) };
   const compact = search.game.columns <= 3 ? COMPACT : COMPACT_WIDE;
   const rows = makeRows(tree, room.height, compact);
   const forced = new Set(forcedNodes(search, moment, tree));
@@ -135,7 +135,9 @@ function grow(search, tree, rows, shown, id = 0) {
   const drawn = visible.reduce((sum, child) => sum + tree.size[child], 1);
   const part = { id, depth: depth + 1, below: [] };
   if (id === tree.expanding) {
-    for (const action of search.nodes[id].actions) {
+    const { actions, priors } = search.nodes[id];
+    const least = priors.toSorted((a, b) => b - a)[tree.mostGhosts - 1] ?? 0;
+    for (const action of actions.filter((_, i) => priors[i] >= least).slice(0, tree.mostGhosts)) {
       const width = Math.max(GHOST.width, LETTER * moveLabel(search, id, action).length);
       below.push({ ...part, ...GHOST, width, kind: "ghost", key: `ghost-${id}-${action}`, action });
     }

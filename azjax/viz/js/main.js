@@ -81,10 +81,12 @@ export class Place {
       .join("&");
   }
 
-  /** Reads the values of an address, and ignores malformed ones. */
+  /** Reads the values of an address, and ignores malformed ones; `shared` is the board that it has. */
   read(text) {
-    const known = [...new URLSearchParams(text)].filter(([name, value]) => (Object.hasOwn(PATTERNS, name) ? PATTERNS[name] : SETTING).test(value));
-    this.set(Object.fromEntries(known));
+    const valid = [...new URLSearchParams(text)].filter(([name, value]) => (Object.hasOwn(PATTERNS, name) ? PATTERNS[name] : SETTING).test(value));
+    const values = Object.fromEntries(valid);
+    this.shared = values.board;
+    this.set(values);
   }
 }
 

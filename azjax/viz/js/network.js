@@ -20,8 +20,8 @@ function openNetwork(packed, game) {
   const { iteration, kind } = packed;
   const make = () => {
     if (kind === "answers") return lookUp(packed, game);
-    if (kind === "quantized") return compute(new Quantized({ ...packed, layers: layersOf(packed) }, game), game);
-    return compute(new (kind === "resnet" ? ResNet : Mlp)(packed, game), game);
+    if (kind === "quantized") return compute(new Quantized({ ...packed, layers: layersOf(packed) }, game));
+    return compute(new (kind === "resnet" ? ResNet : Mlp)(packed, game));
   };
   let made = null;
   return { iteration, evaluate: (position) => (made ??= make())(position) };
@@ -61,11 +61,11 @@ function lookUp(packed, game) {
 }
 
 /** Caches the outputs of a network. */
-function compute(network, game) {
+function compute(network) {
   const known = new Map();
   return (position) => {
     if (position.over) return { logits: null, value: 0 };
-    const text = game.text(position);
+    const { text } = position;
     if (!known.has(text)) known.set(text, network.infer(position));
     return known.get(text);
   };

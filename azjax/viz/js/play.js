@@ -39,8 +39,8 @@ export class Match {
     this.insight = h("div");
     this.tally = h("dl.az-tally", { "aria-label": "games so far" });
     const naming = h("p.az-hint", parts.game.naming);
-    const right = h("div", this.status, naming, this.tally, this.insight, this.more);
-    replace(root, this.controls, h("div.az-columns", this.board, right));
+    const side = h("div", this.status, this.controls, naming, this.tally, this.insight, this.more);
+    replace(root, h("div.az-columns", this.board, side));
     this.#begin(this.you);
     this.place.follow((names) => names.includes("board") && this.#drawControls());
   }
@@ -57,11 +57,10 @@ export class Match {
     this.stop = stop;
   }
 
-  /** The position of the page, if a game can continue from there. */
-  #elsewhere() {
-    const position = this.game.read(this.place.get("board"));
-    const isHere = [this.game.init().text, this.position.text].includes(position?.text);
-    return !position || isHere || position.over ? null : position;
+  /** The position of the address, if another game can start there. */
+  #shared() {
+    const position = this.game.read(this.place.shared);
+    return !position || position.over || position.text === this.game.init().text ? null : position;
   }
 
   /** Draws, and lets the network move when it is its turn. */
@@ -179,8 +178,7 @@ export class Match {
     const listed = this.moves.filter(({ isOverride }) => isOverride);
     const dots = listed.map((move) => game.cell(move.position.board, move.action));
     const drawn = picture(game, position, {
-      size: game.isHexagonal ? 440 : game.columns > 3 ? 336 : 264,
-      ...(dots.length && { dots }),
+      dots,
       heat: policy,
       labels: policy?.map(percent),
       marks,
@@ -206,8 +204,8 @@ export class Match {
       pushButton(text, `play-${playerName(you)}`, () => this.#begin(you), pressed(this.you === you));
     const toggle = (name, text) =>
       pushButton(text, name, () => this.#toggle(name), pressed(this.shown[name]));
-    const there = this.#elsewhere();
-    const goThere = () => this.#begin(there.player, there);
+    const shared = this.#shared();
+    const goThere = () => this.#begin(shared.player, shared);
     const strength = (simulations) =>
       h("option", { value: simulations, selected: simulations === this.simulations }, strengthWords(simulations));
     const chosen = (event) => this.#choose(Number(event.target.value));
@@ -217,9 +215,9 @@ export class Match {
       h("div.az-group", { role: "group", "aria-label": "your side" }, this.sides.map((text, you) => side(you, text))),
       h(
         "div.az-group",
-        pushButton("New game", "new", () => this.#begin(this.you)),
+        pushButton("New game", "new", () => this.#begin(this.you), { class: `az-button ${this.position.over ? "az-primary" : ""}` }),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!this.#hasMoved()) }),
-        there && pushButton("Play from the shared position", "there", goThere),
+        shared && pushButton("Play from the shared position", "there", goThere),
       ),
       h(
         "div.az-group",

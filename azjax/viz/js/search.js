@@ -175,7 +175,8 @@ export class Search {
 
   #add(position, about) {
     const { game, nodes } = this;
-    const [over, player, actions] = [game.over(position), game.player(position), game.legal(position)];
+    const { over, player } = position;
+    const actions = game.legal(position);
     const { logits, value, moves } = this.#evaluate(position, this.#random);
     const node = {
       ...{ id: nodes.length, ...about, position, player, over, actions, numActions: game.numActions },

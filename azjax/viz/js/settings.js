@@ -90,7 +90,7 @@ export function startEditor({ game, position, canUndo, onMove, onUndo, onReset }
       h(
         "div",
         h("p", attributes, note),
-        h("div.az-group", button("undo", "undo", canUndo, onUndo), button("initial position", "empty", game.text(position) !== game.text(game.init()), onReset)),
+        h("div.az-group", button("undo", "undo", canUndo, onUndo), button("initial position", "empty", position.text !== game.init().text, onReset)),
       ),
     ),
   ];

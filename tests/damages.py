@@ -1,0 +1,184 @@
+"""Damages of the files of proofs, and what proofs make of them.
+
+    PYTHONPATH=. python tests/damages.py 400   # prints how many are silent or end in a traceback
+
+Explorations and repairs are interrupted at several stages, one file is damaged, and they resume.
+They must give the results of undamaged files, or refuse the file in one sentence.
+"""
+
+import contextlib
+import itertools
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.exact import exhaustive
+from bad_players import (
+    highest,
+    lowest,
+    make_act,
+    make_player,
+    moves_of,
+    pair,
+    small_batches,
+    use_listed_players,
+)
+
+
+class Case(NamedTuple):
+    """`resume(folder) -> results`, and folders at several stages, one of them finished."""
+
+    resume: Callable
+    stages: list[pathlib.Path]
+
+
+def explored(folder, stops=(2, 9, 17, 26)):
+    """An exploration with several parts to a ply, which loses games in most plies."""
+    one = pair("tic_tac_toe")
+    settings = {"act": make_act(one, highest), "seat": 1, "part_size": 40, "starts": ((4,),)}
+
+    def explore(path):
+        return exhaustive.explore(one.game, folder=path / "games", **settings)
+
+    def resume(path):
+        last = exhaustive.finish(explore(path))
+        return last.ends, last.lost, [*exhaustive.lost_games(path / "games")]
+
+    for stop in stops:
+        exhaustive.finish(itertools.islice(explore(folder / f"explored {stop}"), stop))
+    resume(folder / "explored")
+    return Case(resume, [*sorted(folder.glob("explored*"))])
+
+
+class Interrupted(Exception):
+    """A repair is interrupted."""
+
+
+def repaired(folder, stops=(3, 9, 40)):
+    """A repair of the pile, interrupted in one of its explorations."""
+    one = pair("misere_pile")
+    player = make_player(moves_of(one.rules, lowest), "misere_pile")
+
+    def resume(path, stop=None):
+        counts = itertools.count()
+
+        def watch(steps):
+            return exhaustive.finish(step for step in steps if not is_stopped())
+
+        def is_stopped():
+            if next(counts) == stop:
+                raise Interrupted
+            return False
+
+        proof = azjax.repair(player, "first", 9, path, watch=watch)
+        return proof.exploration.ends, proof.lost, proof.is_proof, proof.table
+
+    for stop in stops:
+        (folder / f"repaired {stop}").mkdir()
+        with contextlib.suppress(Interrupted):
+            resume(folder / f"repaired {stop}", stop)
+    (folder / "repaired").mkdir()
+    resume(folder / "repaired")
+    return Case(resume, [*sorted(folder.glob("repaired*"))])
+
+
+def flip(path, rng):
+    content = bytearray(path.read_bytes())
+    content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    path.write_bytes(content)
+
+
+def cut(path, rng):
+    path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)])
+
+
+def lengthen(path, rng):
+    path.write_bytes(path.read_bytes() + rng.bytes(rng.integers(1, 99)))
+
+
+def exchange(path, rng):
+    """With another file of the exploration, or of another exploration."""
+    others = sorted(other for other in files(path.parents[1]) if other != path)
+    other = others[rng.integers(len(others))]
+    content = path.read_bytes()
+    path.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def edit(path, rng):
+    """Changes a digit of a text, and a byte of another file."""
+    content = bytearray(path.read_bytes())
+    digits = [place for place, byte in enumerate(content) if chr(byte) in "0123456789"]
+    if digits:
+        content[digits[rng.integers(len(digits))]] = ord("0123456789"[rng.integers(10)])
+    path.write_bytes(content)
+
+
+def replace_by_folder(path, rng):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = [
+    *(flip, flip, flip, cut, lengthen, exchange, exchange, edit, edit, replace_by_folder),
+    lambda path, rng: path.write_bytes(b""),
+    lambda path, rng: path.unlink(),
+    lambda path, rng: path.write_text('{"a":' * 9999),
+]
+
+
+def files(folder):
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock")
+
+
+def find_faults(number):
+    """Makes damages; returns how many were refused, and the silent ones and the tracebacks."""
+    rng, refused, faults = np.random.default_rng(0), 0, []
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        small_batches(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        use_listed_players(patch)
+        folder = pathlib.Path(temporary)
+        cases = [make(folder) for make in (explored, repaired)]
+        choices = [(case.resume, stage) for case in cases for stage in case.stages]
+        expected = {}
+        for trial in range(number):
+            resume, stage = choices[trial % len(choices)]
+            damage = DAMAGES[rng.integers(len(DAMAGES))]
+            if stage not in expected:
+                expected[stage] = resume(shutil.copytree(stage, folder / "sound"))
+                shutil.rmtree(folder / "sound")
+            path = shutil.copytree(stage, folder / "damaged")
+            file = (every := files(path))[rng.integers(len(every))]
+            damage(file, rng)
+            name = f"{trial}: {damage.__name__} {file.relative_to(path)} of {stage.name}"
+            try:
+                results = resume(path)
+                if not jax.tree.all(jax.tree.map(np.array_equal, results, expected[stage])):
+                    faults.append(f"{name}: silent")
+            except (ValueError, OSError) as error:
+                refused += 1
+                message = str(error)
+                if "\n" in message or str(path) not in message or "delete" not in message:
+                    faults.append(f"{name}: {message}")
+            except Exception as error:
+                faults.append(f"{name}: {error!r}")
+            shutil.rmtree(path)
+    return refused, faults
+
+
+if __name__ == "__main__":
+    trials = int(sys.argv[1])
+    refused, faults = find_faults(trials)
+    print(*faults, sep="\n")
+    print(f"of {trials} damages, {refused} were refused and {len(faults)} are faults")
