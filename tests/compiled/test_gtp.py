@@ -55,6 +55,15 @@ def test_replies(line, reply):
     assert engine("hex:3").answer(line) == reply
 
 
+@pytest.mark.compiles(2)
+def test_a_finished_game_of_hex_is_resigned_and_can_start_again():
+    hex3 = engine("hex:3")
+    for line in ("b a1", "w b1", "b a2", "w b2", "b a3"):
+        assert hex3.answer(f"play {line}") == "= \n"
+    assert hex3.answer("genmove w") == "= resign\n"
+    assert [hex3.answer(line) for line in ("boardsize 3", "play b a1")] == ["= \n", "= \n"]
+
+
 @pytest.mark.compiles(3)
 def test_a_game_has_the_komi_of_its_rules():
     go = engine("pgx:go_3x3")
@@ -107,11 +116,16 @@ def test_a_program_is_told_positions_and_plays(tmp_path):
     assert lines[6:10] == ["clear_board", "play b a2", "play w b3", "genmove b"]
 
 
-@pytest.mark.compiles(4)
-def test_a_program_for_go_is_told_the_komi(tmp_path):
+def test_a_program_for_go_is_told_the_komi_and_the_stones_of_each_color(tmp_path):
+    """The planes of Go begin with the stones of the player to move."""
     heard = tmp_path / "heard"
-    gtp_agent(games.make("pgx:go_5x5"), shlex.join([sys.executable, "-c", SERVER, str(heard)]))
-    assert heard.read_text() == "boardsize 5\nkomi 7.5\n"
+    with sharing():
+        game = games.make("pgx:go_5x5")
+        agent = gtp_agent(game, shlex.join([sys.executable, "-c", SERVER, str(heard)]))
+        states = jax.tree.map(lambda leaf: leaf[None], game.step(game.init(), 0)[0])
+        agent.act(None, None, states)
+    lines = ["boardsize 5", "komi 7.5", "clear_board", "play b a5", "genmove w"]
+    assert heard.read_text().splitlines() == lines
 
 
 def test_a_program_that_stops_plays_no_action():

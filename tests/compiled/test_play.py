@@ -95,6 +95,12 @@ def test_input_gets_one_sentence_or_an_effect(program, monkeypatch):
     assert answers[len(wrong)].startswith("lowest would play ") and out.endswith("Goodbye.\n")
 
 
+def test_undo_returns_to_the_last_turn_of_the_same_player(tic_tac_toe):
+    game = tic_tac_toe._replace(player=lambda state: state)
+    history = [play.Position(player, 0.0) for player in (0, 1, 0, 1, 0)]
+    assert play._take_back(game, history) == history[:3]
+
+
 def test_hint_of_a_search(capsys):
     rng = np.random.default_rng(0)
     visits, weights = np.array([0, 3, 6, 0]), np.array([0.0, 0.3, 0.7, 0.0])

@@ -73,6 +73,11 @@ def test_contract(kind, solution, some_states):
         assert (policy >= 0).all() and not policy[~legal].any()
         np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
     assert all((abs(found[name]) <= 1).all() for name in SCORED & found.keys())
+    if kind in {"perfect", "minimax"}:
+        best = legal & (decision.q_values == decision.value[:, None])
+        np.testing.assert_array_equal(decision.weights > 0, best)
+    if kind == "alpha_beta":
+        assert (decision.weights.max(axis=1) == 1).all()
     if agent.deterministic:  # And independent of the rest of the batch.
         alone = np.full(ROWS, 4)
         again = ask(agent, states, seed=1), ask(agent, take(states, alone))
@@ -88,6 +93,7 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
             minimax_agent(tic_tac_toe, 1, evaluate),
         ):
             assert agent.deterministic == (evaluate is known)
+    assert not search_agent(tic_tac_toe, UCT(num_simulations=2), known).deterministic
 
 
 @pytest.mark.compiles(1)

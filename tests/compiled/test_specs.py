@@ -88,6 +88,8 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
         ("alphazero:9", dataclasses.replace(CONFIG.search, num_simulations=9), run),
         ("alphazero", CONFIG.search, run),
         ("puct:9", PUCT(num_simulations=9), run),
+        ("uct", UCT(num_simulations=100), run),
+        ("puct", PUCT(num_simulations=50), run),
         ("puct:20", PUCT(num_simulations=20, c_puct=9.0), mine),
     ]:
         make_agent(spec, tic_tac_toe, custom.Typed(folder))
@@ -102,9 +104,9 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
 
 def test_all_players_have_different_names(tic_tac_toe, run, tmp_path):
     other = shutil.copytree(run, tmp_path / "other")
-    specs = ["random", f"network@{other}#6", "network#2", "network#6"]
-    made = make_agents(specs, tic_tac_toe, custom.Typed(run))
-    assert [agent.name for agent in made] == [*specs[:2], "network #2", "network#6"]
+    specs = ["random", f"network@{other}#6", "tic_tac_toe", "puct:3@tic_tac_toe"]
+    made = make_agents([*specs, "network#2", "network#6"], tic_tac_toe, custom.Typed(run))
+    assert [agent.name for agent in made] == [*specs, "network #2", "network#6"]
 
 
 # Errors.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.players.statistics import fit, mean_proportion, mean_score, proportion
+from azjax.players.statistics import elo_difference, fit, mean_proportion, mean_score, proportion
 from refusals import assert_refused
 
 ELO = 400 / math.log(10)
@@ -29,6 +29,12 @@ def test_mean_score_is_symmetric():
         left, right = mean_score(wins, draws, losses), mean_score(losses, draws, wins)
         assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)
         assert left.low < left.estimate < left.high
+
+
+def test_the_elo_difference_of_a_match_that_was_won_is_finite():
+    won, lost = elo_difference(10, 0, 0), elo_difference(0, 0, 10)
+    assert won.estimate == won.high == pytest.approx(400 * math.log10(19))
+    assert lost == pytest.approx([-won.estimate, -won.high, -won.low])
 
 
 def log_posterior(theta, first, second, counts):
