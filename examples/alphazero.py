@@ -1,3 +1,5 @@
+# The types of flax and mctx say less than their values.
+# pyright: reportCallIssue=false, reportArgumentType=false, reportOperatorIssue=false
 """AlphaZero in one file: rules, network, search, self-play and learning, for tic-tac-toe.
 
 Every function is pure, and one iteration is one compiled program. The last lines count, with azjax,

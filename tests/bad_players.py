@@ -114,7 +114,7 @@ def moves_of(rules, policy):
 
 def make_player(moves, name="tic_tac_toe", symmetric=False):
     """Returns a player of the moves `{position: action}`; see `use_listed_players`."""
-    network = Network("absolute", *[None] * 5, symmetric)
+    network = Network("absolute", *[None] * 4, symmetric)
     parts = Parts(pair(name).game, network, PUCT(), SelfPlayConfig(), *[None] * 3)
     number = np.array([*moves.values()])
     return Player(parts, {"moves": number, "name": moves}, 6)

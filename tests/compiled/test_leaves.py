@@ -10,7 +10,7 @@ import pytest
 from azjax import games
 from azjax.games import hashing
 from azjax.games.base import init_batch
-from azjax.search import PUCT, ROOT, Gumbel, leaves, make_search
+from azjax.search import PUCT, ROOT, Gumbel, leaves, make_search, uniform_evaluator
 
 GAME = games.make("othello:4")  # Its players pass.
 WEIGHTS = np.random.default_rng(0).standard_normal((64, GAME.num_actions + 1)).astype(np.float32)

@@ -63,8 +63,8 @@ def test_positions_are_decided_by_the_opponent_and_not_by_moving_again():
 
 
 def test_samples_stay_and_are_used_a_number_of_times():
-    """Only half of the moves of 64 games, 4 of 8, are stored: 256 samples an iteration."""
-    config = SelfPlayConfig(games=64, unroll_length=8, full_share=0.5)
+    """Of 64 games with 4 moves each: 256 samples an iteration."""
+    config = SelfPlayConfig(games=64, unroll_length=4)
     for capacity, steps, sentence, advice in (
         (51_200, 100, "stays for 200 iterations and is used 200.0 times", ""),
         (51_456, 1, "stays for 201 iterations and is used 2.0 times", "lower replay.capacity"),

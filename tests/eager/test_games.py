@@ -46,9 +46,9 @@ def test_everything_works_under_strict_promotion_of_types(tic_tac_toe):
             for encoding in game.encodings:
                 jax.eval_shape(lambda s, g=game, e=encoding: g.observe(s, e), state_shapes(game))
         states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-        for algorithm, engine in itertools.product(ALGORITHMS.values(), (None, "mctx")):
+        for algorithm in ALGORITHMS.values():
             evaluate = rollout_evaluator(tic_tac_toe)
-            search = make_search(algorithm(num_simulations=2), tic_tac_toe, evaluate, engine)
+            search = make_search(algorithm(num_simulations=2), tic_tac_toe, evaluate)
             jax.eval_shape(functools.partial(search, None, add_noise=True), key, states)
         for name in ("default", "mlp"):
             config = presets.smoke(presets.get(name))

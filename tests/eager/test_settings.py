@@ -126,7 +126,7 @@ def test_errors_suggest_similar_names():
 
 def test_a_new_default_does_not_change_the_search_of_a_player_that_comes_with_azjax():
     """Their files leave out the settings whose defaults they use."""
-    others = {"max_considered_actions": 16, "gumbel_scale": 1.0, "maxvisit_init": 50.0, "leaves": 1}
+    others = {"max_considered_actions": 16, "gumbel_scale": 1.0, "maxvisit_init": 50.0}
     for name in pretrained.names():
         search = read_settings(name).search
         scale = 0.1 if name == "tic_tac_toe" else 0.5

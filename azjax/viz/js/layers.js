@@ -131,7 +131,7 @@ function tapsOf(rows, columns) {
   });
 }
 
-// The quantized networks of `azjax/networks/quantized.py`. All sums are integers below 2 ** 24,
+// The quantized networks of `azjax/networks/integers.py`. All sums are integers below 2 ** 24,
 // so logits and values equal those of Python bit for bit.
 
 const LARGEST = 127; // The largest activation.
@@ -200,7 +200,7 @@ function allCopies(name, { kernel, bias, shift, scale, table }, { cells, copies,
 
 /**
  * Turns planes into their canonical orientation, the smallest of their symmetric copies; see
- * `orient` in `azjax/networks/quantized.py`.
+ * `orient` in `azjax/networks/integers.py`.
  *
  * `cells` are the symmetries of the board, and `planes` are 0 or 1, cell by cell. Returns
  * `{planes, leads}`, where `leads` lists the symmetries that lead to the smallest copy.
