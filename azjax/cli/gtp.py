@@ -129,6 +129,8 @@ class Engine:
             raise ValueError("illegal move: it is the other color's turn")
 
     def _play(self, color: str, vertex: str) -> str:
+        if vertex.lower() == self._last_answer() == "pass":
+            return ""  # Other programs pass at the end of a game as well.
         self._check_turn(color)
         legal = np.flatnonzero(self._legal(self._state)).tolist()
         names = name_actions(self._game, self._state)
@@ -138,9 +140,15 @@ class Engine:
         self._advance(named[vertex.lower()])
         return ""
 
+    def _last_answer(self) -> str:
+        """Returns the answer to `genmove` in a finished game; empty before its end."""
+        if not bool(self._game.is_over(self._state)):
+            return ""
+        return "resign" if self._kind == "hex" else "pass"
+
     def _generate(self, color: str) -> str:
-        if bool(self._game.is_over(self._state)):
-            return "resign" if self._kind == "hex" else "pass"
+        if answer := self._last_answer():
+            return answer
         self._check_turn(color)
         action = int(self._machine.decide(self._state).action)
         vertex = name_actions(self._game, self._state)[action]

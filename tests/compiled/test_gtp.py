@@ -64,6 +64,15 @@ def test_a_finished_game_of_hex_is_resigned_and_can_start_again():
     assert [hex3.answer(line) for line in ("boardsize 3", "play b a1")] == ["= \n", "= \n"]
 
 
+def test_any_number_of_passes_ends_a_game_of_go():
+    with sharing():
+        go = engine("pgx:go_3x3")
+        for line in ("play b pass", "play w pass", "play b pass", "play b pass"):
+            assert go.answer(line) == "= \n"
+        assert go.answer("genmove b") == "= pass\n"
+        assert go.answer("play b a1").startswith("? illegal move")
+
+
 @pytest.mark.compiles(3)
 def test_a_game_has_the_komi_of_its_rules():
     go = engine("pgx:go_3x3")

@@ -14,7 +14,7 @@ from azjax.players import random_agent
 from azjax.players.arena import play_match
 from azjax.players.gtp import gtp_agent
 
-GNU_GO = "--mode gtp --level 1 --chinese-rules --play-out-aftermath --capture-all-dead"
+GNU_GO = "--mode gtp --level 1 --seed 1 --chinese-rules --play-out-aftermath --capture-all-dead"
 PROGRAMS = {"othello": ("gtp-rhino", ""), "pgx:go_5x5": ("gnugo", GNU_GO)}
 
 
@@ -72,7 +72,7 @@ def test_each_program_accepts_the_moves_of_the_other(game, seat, find):
         boards = [program.ask("showboard").replace("+", ".") for program in (ours, theirs)]
     row = rf"^ *\d+ ({' '.join(['[.XO]'] * size)})"
     ours, theirs = (re.findall(row, board, re.MULTILINE) for board in boards)
-    assert len(moves) > 20 and len(ours) == size and ours == theirs
+    assert len(moves) > 9 and len(ours) == size and ours == theirs
 
 
 def test_gnu_go_plays_a_match(find):
