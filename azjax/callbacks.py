@@ -91,7 +91,7 @@ class Checkpoints(Callback):
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, verifies_all: bool):
-        """Keeps the newest ones and the best one; `verifies_all`: see `metrics.rank`.
+        """Keeps the newest ones and the best one; see `rank`.
 
         `every` is a number of iterations; 0: every 10, but at most one checkpoint a minute.
         """
@@ -103,7 +103,7 @@ class Checkpoints(Callback):
         if not (loop.is_last or self._is_due(loop.iteration)):
             return
         self._wait(loop)
-        self._started, score = time.monotonic(), metrics.rank(loop.record, self._all)
+        self._started, score = time.monotonic(), rank(loop.record, self._all)
         given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
         self._written = self._thread.submit(checkpoint.write, *given)
         if loop.is_last:
@@ -126,6 +126,12 @@ class Checkpoints(Callback):
         self._thread.shutdown()
         if self._written is not None and (error := self._written.exception()):
             write_note(str(error))
+
+
+def rank(record: Record, verifies_all: bool) -> float:
+    """Scores a checkpoint: fewest blunders, if every iteration is verified, then lowest loss."""
+    loss, blunders = record.losses["loss"], record.extra.get("blunders")
+    return -blunders - loss / 1e3 if verifies_all and blunders is not None else -loss
 
 
 class Interrupts(Callback):

@@ -23,7 +23,7 @@ from jax.sharding import Mesh
 
 from azjax import _files as files
 from azjax import _processes as processes
-from azjax import games, runs, training
+from azjax import games, progress, runs, training
 from azjax._commands import write_note
 from azjax._settings import from_dict
 from azjax.callbacks import (
@@ -381,7 +381,7 @@ class Run:
             matches and Strength(self.loop.parts, matches, games, self.config.seed),
             *custom,
             Records(self.run_dir / "metrics.jsonl"),  # The metrics of this iteration are complete.
-            display and Printer(metrics.Lines().print),
+            display and Printer(progress.Lines().print),
             receives_signals and Interrupts(),
             self.certification,
             Checkpoints(self.run_dir, every, keep, verifies_all),

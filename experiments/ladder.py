@@ -127,7 +127,7 @@ def _read(game: str, width: int, run_dir: pathlib.Path) -> Rung:
     """Reads the results of a training."""
     certificate = json.loads((run_dir / "certificate.json").read_text())
     selfplay = runs.read_config(run_dir).selfplay
-    examined = [r for r in read_records(run_dir / "metrics.jsonl") if r["blunders"] is not None]
+    examined = [r for r in read_records(run_dir / "metrics.jsonl") if "blunders" in r]
     decisions = certificate["decision_states"]
     each = selfplay.games * selfplay.unroll_length
     moves = [each * record["iteration"] for record in examined]

@@ -61,10 +61,9 @@ LOSSES = {
 }
 PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
 PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
-NO_PROOF = dict.fromkeys(PROOF)
 ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
 
 
 def record(iteration, **changes):
-    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, **PROOF)
+    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, PROOF)
     return dataclasses.replace(plain, **changes)

@@ -72,7 +72,7 @@ class Verification(Callback):
         """Verifies the network if it is due, and adds the verdict to the record."""
         self._update(loop, is_due=loop.is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
-            loop.update(**_as_metrics(jax.device_get(self.verdict)))
+            loop.add(**_as_metrics(jax.device_get(self.verdict)))
 
     def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self._examine(loop.average) if is_due else None
@@ -188,7 +188,7 @@ class LabelledEvaluation(Callback):
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the networks of the first and the last iteration, and some in between."""
         if loop.is_last or loop.iteration == 1 or loop.iteration % self.every == 0:
-            loop.update(errors=self.find_errors(loop.average))
+            loop.add(**self.find_errors(loop.average))
 
     def find_errors(self, variables: Any, search: Algorithm | None = None) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`.

@@ -128,11 +128,6 @@ class Loop:
         self.record = self.record.add(**metrics)
         self.record.check_finite()
 
-    def update(self, **fields: Any) -> None:
-        """Replaces fields of the record of this iteration, such as `blunders` or `errors`."""
-        self.record = dataclasses.replace(self.record, **fields)
-        self.record.check_finite()
-
     def run(self) -> None:
         """Trains until a callback sets `stop`, or for `max_iterations`."""
         with contextlib.ExitStack() as stack:

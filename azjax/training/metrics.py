@@ -1,12 +1,9 @@
-"""Records of iterations on the host, as lines of text and in files."""
+"""Records of iterations on the host, and their files."""
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import pathlib
-import shutil
-import sys
 import time
 from typing import Any, TextIO
 
@@ -28,17 +25,8 @@ class Record:
     # By name, see `learner.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the norm
     # of its gradient before clipping.
     losses: dict[str, float]
-    # Results for the network without search, see `verify.Verdict`; None if it was not verified.
-    blunders: int | None = None
-    losing_lines_first: int | None = None
-    losing_lines_second: int | None = None
-    value_sign_errors: int | None = None
-    value_error: float | None = None
-    # Results for the network without search in labelled positions (`proof.verify.Rates`): `error`,
-    # the fraction of moves that worsen the outcome, `error/CLASS`, the same for a class, and
-    # `sign_error`, the fraction of values with the wrong sign. Empty without this evaluation.
-    errors: dict[str, float] = dataclasses.field(default_factory=dict)
-    extra: dict[str, float] = dataclasses.field(default_factory=dict)  # That callbacks added.
+    # That callbacks added, such as `blunders` (`proof.Verdict`) and `error` (`proof.verify.Rates`).
+    extra: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, **metrics: Any) -> "Record":
         """Returns a record with these metrics in `extra`, as Python numbers."""
@@ -58,7 +46,7 @@ class Record:
     def check_finite(self) -> None:
         """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""
         for name, value in self.as_dict().items():
-            if value is None or abs(value) < _LARGEST:
+            if abs(value) < _LARGEST:
                 continue
             advice = (
                 "leave this metric out of iterations in which it has no finite value"
@@ -81,14 +69,6 @@ def _number(name: str, value: Any) -> float:
             f"the metric {name} is of type {kind}: add one number, from Python, NumPy or JAX"
         )
     return +value  # Truth values become 0 or 1.
-
-
-def rank(record: Record, always_examined: bool = True) -> float:
-    """Scores a checkpoint: fewest blunders, if every iteration is verified, then lowest loss."""
-    loss = record.losses["loss"]
-    if record.blunders is None or not always_examined:
-        return -loss
-    return -record.blunders - loss / 1e3
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
@@ -138,66 +118,3 @@ def read_records(path: pathlib.Path) -> list[dict]:
 def last_seconds(records: list[dict], iteration: int) -> float:
     """Returns the most seconds recorded until an iteration, at least 0."""
     return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])
-
-
-class Lines:
-    """Prints records as lines of text; in a terminal, as columns that fit, under a heading."""
-
-    def __init__(self):
-        """Starts without columns; each record may add some, or make some wider."""
-        self._widths: dict[str, int] = {}
-        self._heading, self._below = "", 0
-
-    def print(self, record: Record) -> None:
-        """Prints a record, and first the heading if it changed or is out of sight."""
-        shown, widths = _cells(record), self._widths
-        if not sys.stdout.isatty():
-            print("  ".join(f"{name} {text}" for name, text in shown.items()), flush=True)
-            return
-        for name, text in shown.items():
-            widths[name] = max(widths.get(name, len(name)), len(text))
-        order = sorted(widths, key=_details(record).__contains__)  # They come last.
-        ends = itertools.accumulate(widths[name] + 2 for name in order)
-        size = shutil.get_terminal_size()
-        fitting = [name for name, end in zip(order, ends, strict=True) if end - 2 <= size.columns]
-        heading = "  ".join(name.rjust(widths[name]) for name in fitting)
-        self._below += 1
-        if heading != self._heading or self._below >= size.lines - 2:
-            self._heading, self._below = heading, 0
-            print(heading)
-        print("  ".join(shown.get(name, "").rjust(widths[name]) for name in fitting), flush=True)
-
-
-def _cells(record: Record) -> dict[str, str]:
-    """Returns what a line shows of a record, by name, the most important first."""
-    shown = {
-        "iteration": f"{record.iteration:4d}",
-        "seconds": f"{record.seconds:6.1f}",
-        "loss": f"{record.losses['loss']:.3f}",
-    }
-    if record.blunders is not None:
-        first, second = record.losing_lines_first, record.losing_lines_second
-        shown["blunders"] = f"{record.blunders:4d}"
-        shown["losing lines"] = f"{first:3d} 1st + {second:3d} 2nd"
-    if "error" in record.errors:
-        shown["labelled errors"] = f"{record.errors['error']:.1%}"
-    return shown | _extra_cells(record) | _details(record)
-
-
-def _details(record: Record) -> dict[str, str]:
-    """Returns the cells that a narrow terminal leaves out first; `l2` only if it is a penalty."""
-    left_out = {"loss", "grad_norm"} if record.losses.get("l2") else {"loss", "grad_norm", "l2"}
-    losses = {name: f"{x:.3f}" for name, x in record.losses.items() if name not in left_out}
-    return {"games/s": f"{record.games_per_second:5.0f}"} | losses
-
-
-def _extra_cells(record: Record) -> dict[str, str]:
-    """Returns the metrics of callbacks by name; shows `NAME_low` and `NAME_high` as an interval."""
-    extra = record.extra
-    cells = {name: f"{value:.4g}" for name, value in extra.items()}
-    for name in extra:
-        low, high = cells.get(f"{name}_low"), cells.get(f"{name}_high")
-        if low is not None and high is not None:
-            cells[name] += f" [{low}, {high}]"
-            del cells[f"{name}_low"], cells[f"{name}_high"]
-    return cells

@@ -93,7 +93,7 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
     if not records:
         return []
     curves, charts, intro = [*_CURVES], [], []
-    if any(record.get("blunders") is not None for record in records):
+    if any("blunders" in record for record in records):
         intro.append(
             "The network alone, without a search, plays its most likely move. A blunder is a "
             "position where this move gives up a win or a draw. A losing line is a game that the "

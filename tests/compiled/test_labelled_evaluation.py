@@ -76,7 +76,7 @@ def test_training_evaluates_the_averaged_network_without_search(answers):
     with_search = rates(POSITIONS, count_errors(POSITIONS, *answers[1]))
     assert searched["error"] == with_search.errors["mean"].estimate
     expected = rates(POSITIONS, count_errors(POSITIONS, *answers[0]))
-    assert loop.record.errors == {
+    assert loop.record.extra == {
         "error": expected.errors["mean"].estimate,
         **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
         "sign_error": expected.sign_errors["mean"].estimate,

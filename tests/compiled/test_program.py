@@ -154,7 +154,7 @@ def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeyp
     monkeypatch.setattr(base, "_SMALL", 0)
     run_dir, every = tmp_path / "run", ["--examine-every", "2", "--max-iterations"]
     assert train_in(run_dir, "--smoke", "--no-report", *every, "5") in (0, 1)
-    assert [r["iteration"] for r in records(run_dir) if r["blunders"] is not None] == [2, 4, 5]
+    assert [r["iteration"] for r in records(run_dir) if "blunders" in r] == [2, 4, 5]
 
 
 def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ ORDER = [
     *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof", "exact"],
     *["comparison", "diagnosis", "viz"],
-    *["callbacks", "program", "cli"],
+    *["progress", "callbacks", "program", "cli"],
 ]
 
 

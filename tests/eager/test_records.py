@@ -1,6 +1,5 @@
 """Records of iterations on the host, the lines that show them, and the file that keeps them."""
 
-import dataclasses
 import functools
 import json
 import re
@@ -11,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.callbacks import rank
+from azjax.progress import Lines
 from azjax.training import metrics
-from azjax.training.metrics import Lines, make_record, open_records, rank, read_records
+from azjax.training.metrics import make_record, open_records, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
-from small import ERRORS, LOSSES, NO_PROOF, record
+from small import ERRORS, LOSSES, PROOF, record
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
 MEASURED = Metrics(  # In the order of XLA.
@@ -35,24 +36,23 @@ def test_a_record_has_every_metric():
     assert list(made.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
     assert (made.iteration, made.games) == (9, 40)
     assert 15 < made.games_per_second <= 20 and 30 <= made.seconds < 40
-    made = dataclasses.replace(made, blunders=11, errors={"error/few": 0.5}).add(elo=3.0)
-    assert made.extra == {"elo": 3.0}
+    made = made.add(blunders=11).add(elo=3.0)
+    assert made.extra == {"blunders": 11, "elo": 3.0}
     flat = made.as_dict()
-    assert (flat["blunders"], flat["error/few"], flat["elo"], flat["another"]) == (11, 0.5, 3, 7)
+    assert (flat["blunders"], flat["elo"], flat["another"]) == (11, 3, 7)
 
 
 def test_checkpoints_rank_by_blunders_then_loss():
-    def ranked(blunders, loss, always_examined=True):
+    def ranked(blunders, loss, verifies_all=True):
         losses = LOSSES | {"loss": loss}
-        return rank(record(1, blunders=blunders, losses=losses), always_examined)
+        return rank(record(1, losses=losses, extra={"blunders": blunders}), verifies_all)
 
     assert ranked(0, 0.5) > ranked(0, 0.6) > ranked(0, 9.0) > ranked(1, 0.1)
-    assert ranked(None, 9.0) < ranked(None, 0.1)
     assert ranked(0, 9.0, False) < ranked(1, 0.1, False)
 
 
 def test_only_scalars_with_new_names_are_added():
-    made = record(1, losses=LOSSES | {"another": 1.0}, errors=ERRORS)
+    made = record(1, losses=LOSSES | {"another": 1.0}, extra={})
     wrong = [
         *[("high", "str: add one number"), (None, "NoneType"), (1j, "complex")],
         *[(jnp.ones((2, 3)), "ArrayImpl: add"), (jax.random.key(0), "PRNGKeyArray: add")],
@@ -64,7 +64,7 @@ def test_only_scalars_with_new_names_are_added():
         ),
         *(
             (functools.partial(made.add, **{name: 1}), f"metric {name} already: ...name")
-            for name in ("loss", "another", "games", "extra", "blunders", "error/few")
+            for name in ("loss", "another", "games", "extra")
         ),
     )
     numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.array(3), jnp.bfloat16(0.5)]
@@ -140,8 +140,8 @@ def test_lines_in_a_pipe(capsys):
     extra = {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
     losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
     lines.print(record(7))
-    lines.print(record(8, errors=ERRORS, **NO_PROOF))
-    lines.print(record(9, extra=extra, losses=losses, **NO_PROOF))
+    lines.print(record(8, extra=ERRORS))
+    lines.print(record(9, extra=extra, losses=losses))
     assert capsys.readouterr().out == IN_A_PIPE
 
 
@@ -151,10 +151,10 @@ def test_columns_fit_the_terminal_and_their_heading_is_in_sight(capsys, monkeypa
     monkeypatch.setenv("LINES", "4")
     few = {"blunders": 5, "losing_lines_first": 5, "losing_lines_second": 5}
     lines = Lines()
-    lines.print(record(6, **NO_PROOF))
+    lines.print(record(6, extra={}))
     lines.print(record(7))
-    lines.print(record(8, **NO_PROOF))
-    lines.print(record(9, losses=LOSSES | {"loss": 12.0}, **few))
+    lines.print(record(8, extra={}))
+    lines.print(record(9, losses=LOSSES | {"loss": 12.0}, extra=PROOF | few))
     lines.print(record(10))
     lines.print(record(11))
     # The cells of a short line end with those that are missing.
