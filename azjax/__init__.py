@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from azjax import callbacks, games, networks, players, proof, runs, search, training, viz
     from azjax.comparison import compare
     from azjax.diagnosis import diagnose
-    from azjax.exact.seat import prove_seat, repair
     from azjax.games import make
     from azjax.games.base import Game
     from azjax.games.check import check_game
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from azjax.players.arena import play_match
     from azjax.program import train
     from azjax.proof.certificate import verify
+    from azjax.proof.seat_proof import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.runs.export import export
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
@@ -56,7 +56,7 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "solve": "games.solver",
     "train": "program",
     "verify": "proof.certificate",
-    **dict.fromkeys(["prove_seat", "repair"], "exact.seat"),
+    **dict.fromkeys(["prove_seat", "repair"], "proof.seat_proof"),
 }
 
 

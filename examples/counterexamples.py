@@ -16,9 +16,8 @@ import tempfile
 import jax
 import numpy as np
 
-from azjax.exact import exhaustive, moves
 from azjax.games import choose, rows, solver
-from azjax.proof import verify
+from azjax.proof import exhaustive, replies, verify_outputs
 from azjax.runs import make_parts, presets
 from azjax.training import Games, init, iteration, start_games
 
@@ -44,7 +43,7 @@ def from_lost_games(act, rng) -> Games | None:
             lost += exhaustive.lost_games(place)
     if not lost:
         return None
-    return Games(*moves.draw_within(game, lost, half, rng))
+    return Games(*replies.draw_within(game, lost, half, rng))
 
 
 def from_random_openings(act, rng) -> Games:
@@ -63,7 +62,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         state, _ = step(state)
         ask = functools.partial(answer, state.learner.average)
         scores, values, _ = ask(solution.decision_states)
-        if not verify.verify_outputs(solution, scores, values).blunders:
+        if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
         # The number of positions varies by ply.
         begun = begin(lambda states, ask=ask: rows.in_batches(ask, (states,), 512)[2], rng)

@@ -25,12 +25,12 @@ import azjax
 from azjax import _processes as processes
 from azjax._commands import command
 from azjax.cli import console, verify
-from azjax.exact.exhaustive import Exploration, Watch, explore, finish
-from azjax.exact.repair import load_table, table_path
-from azjax.exact.seat import SEATS, make_decide
 from azjax.games import Game
 from azjax.players import Agent, network_agent
 from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
+from azjax.proof.exhaustive import Exploration, Watch, explore, finish
+from azjax.proof.repair import load_table, table_path
+from azjax.proof.seat_proof import SEATS, make_decide
 from azjax.runs import pretrained
 from experiments.quantize import add_player
 

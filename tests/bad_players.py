@@ -14,12 +14,11 @@ import pytest
 import guard
 import misere_pile
 from azjax import games
-from azjax.exact import exhaustive, moves
-from azjax.exact import seat as seats
 from azjax.games.base import Game
 from azjax.games.rows import in_batches
 from azjax.networks import Network
 from azjax.players import Agent, Decision
+from azjax.proof import exhaustive, replies, seat_proof
 from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.training.parts import Parts, SelfPlayConfig
@@ -88,7 +87,7 @@ def make_act(one: Pair, policy: Callable) -> Callable:
 @contextlib.contextmanager
 def small_batches():
     with guard.sharing(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moves, "_BATCH", 64)
+        patch.setattr(replies, "_BATCH", 64)
         yield
 
 
@@ -100,7 +99,7 @@ def explore_all(game, act, seat, folder, **settings):
 
 def replay(game, lines):
     with small_batches():
-        return moves.replay(game, lines)
+        return replies.replay(game, lines)
 
 
 # Players of listed moves, for proofs of a seat.
@@ -143,6 +142,8 @@ def _make_decide(agent):  # Batches of one size, so that operations are compiled
 
 def use_listed_players(monkeypatch):
     """Proofs of a seat use the moves of `make_player`, without a compiled program."""
-    monkeypatch.setattr(seats, "make_agent", _make_agent)
-    monkeypatch.setattr(seats, "make_decide", _make_decide)
-    monkeypatch.setattr(seats, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}")
+    monkeypatch.setattr(seat_proof, "make_agent", _make_agent)
+    monkeypatch.setattr(seat_proof, "make_decide", _make_decide)
+    monkeypatch.setattr(
+        seat_proof, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}"
+    )

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax.exact import exhaustive
+from azjax.proof import exhaustive
 from bad_players import (
     highest,
     lowest,

@@ -15,7 +15,6 @@ from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
 from azjax.cli.verify import folder_of
-from azjax.exact import repair
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
@@ -27,6 +26,7 @@ from azjax.players import (
 )
 from azjax.players.gtp import gtp_agent
 from azjax.players.overrides import state_lookup, with_overrides
+from azjax.proof import repair
 from azjax.runs import pretrained
 from azjax.runs.player import Player, check_name, read_settings
 from azjax.search import ALGORITHMS, UCT

@@ -15,9 +15,6 @@ from azjax import _processes as processes
 from azjax._settings import AnySimulations, Count
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.exact import exhaustive
-from azjax.exact.repair import OverrideTable
-from azjax.exact.seat import SeatProof, prove_seat
 from azjax.games.base import (
     ILLEGAL,
     Game,
@@ -30,7 +27,10 @@ from azjax.games.base import (
 from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.verify import BATCH, MEAN, ErrorCounts, count_errors, rates
+from azjax.proof import exhaustive
+from azjax.proof.labelled import BATCH, MEAN, ErrorCounts, count_errors, rates
+from azjax.proof.repair import OverrideTable
+from azjax.proof.seat_proof import SeatProof, prove_seat
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
 from azjax.training.memory import check_trees

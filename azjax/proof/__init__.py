@@ -1,5 +1,5 @@
-"""Proofs: verification by enumeration, certificates, labelled positions."""
+"""Proofs: in every position, on labelled positions, and against every reply."""
 
-from azjax.proof.verify import Verdict, verify_outputs
+from azjax.proof.enumeration import Verdict, verify_outputs
 
 __all__ = ["Verdict", "verify_outputs"]

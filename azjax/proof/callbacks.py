@@ -17,7 +17,8 @@ from azjax import training
 from azjax.games import solver
 from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
-from azjax.proof.verify import BATCH, MEAN, Verdict, count_errors, rates
+from azjax.proof.enumeration import Verdict
+from azjax.proof.labelled import BATCH, MEAN, count_errors, rates
 from azjax.runs.player import Player
 from azjax.search import Algorithm
 from azjax.training.loop import Callback, Loop

@@ -24,7 +24,7 @@ from azjax.games import solver
 from azjax.games.base import State, explain_size
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
-from azjax.proof.verify import Verdict, verify_outputs
+from azjax.proof.enumeration import Verdict, verify_outputs
 from azjax.runs.player import Player, changed
 from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
@@ -52,7 +52,7 @@ class Certificate:
     decision_states: int  # Verified positions, those in which the game is not over.
     blunders: int  # Positions where the move of the network alone worsens the outcome.
     searches: tuple[VerifiedSearch, ...]  # The network with each search.
-    losing_lines_first: int  # Of the network alone; see `verify.count_losing_lines`.
+    losing_lines_first: int  # Of the network alone; see `enumeration.count_losing_lines`.
     losing_lines_second: int
     value_sign_errors: int  # Won or lost positions whose value has the wrong sign, or is 0 or NaN.
     iterations: int
@@ -199,7 +199,7 @@ def verify(
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
-    The overrides of a player are not used. `azjax.proof.verify.verify` verifies any other policy,
+    The overrides of a player are not used. `azjax.proof.verify_outputs` verifies any other policy,
     such as an evaluator.
 
     Args:
@@ -218,7 +218,7 @@ def verify(
         raise ValueError(
             f"player is of type {type(player).__name__}, not Player: use a trained player, or "
             "verify another policy, from states to scores of actions and values, with "
-            "azjax.proof.verify.verify(azjax.solve(game), policy)"
+            "azjax.proof.verify_outputs(solution, *policy(solution.decision_states))"
         )
     if seed is None and player.run_dir is not None:
         seed = runs.read_config(player.run_dir).seed

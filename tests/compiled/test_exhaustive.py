@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive, moves, ply_files
+from azjax.proof import exhaustive, ply_files, replies
 from bad_players import (
     equivariant,
     explore_all,
@@ -136,7 +136,7 @@ def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
         return [len(ply_files.read(path)["lost"]) for path in sorted(folder.glob("*/ends-*.json"))]
 
     every = lost_of_parts(tmp_path / "every")
-    monkeypatch.setattr(moves, "_LOST", 2)
+    monkeypatch.setattr(replies, "_LOST", 2)
     capped = lost_of_parts(tmp_path / "capped")
     assert capped == [min(lost, 2) for lost in every] and max(every) > 2
     games = list(exhaustive.lost_games(tmp_path / "capped"))

@@ -14,7 +14,7 @@ from azjax.games import connect_four
 from azjax.games.base import ILLEGAL, Positions
 from azjax.players.statistics import mean_proportion, proportion
 from azjax.proof.callbacks import LabelledEvaluation
-from azjax.proof.verify import MEAN, ErrorCounts, count_errors, rates
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search

@@ -9,8 +9,6 @@ import pytest
 import guard
 import misere_pile
 from azjax import games
-from azjax.exact import repair
-from azjax.exact.repair import OverrideTable, empty_table, load_table, save_table
 from azjax.games.symmetries import orient
 from azjax.players import Agent, Decision
 from azjax.players.overrides import (
@@ -19,6 +17,8 @@ from azjax.players.overrides import (
     state_lookup,
     with_overrides,
 )
+from azjax.proof import repair
+from azjax.proof.repair import OverrideTable, empty_table, load_table, save_table
 from bad_players import replay
 from experiments.add_overrides import join, prune
 from refusals import assert_refused

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import damages
-from azjax.exact import exhaustive, ply_files
+from azjax.proof import exhaustive, ply_files
 from bad_players import explore_all, highest, make_act, pair, small_batches
 from nim import NIM
 from refusals import assert_refused

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from azjax.exact.repair import (
+from azjax.players import Decision
+from azjax.proof.repair import (
     Analysis,
     OverrideTable,
     empty_table,
     make_analyze,
     repair_games,
 )
-from azjax.players import Decision
 from bad_players import replay, small_batches
 from small import take
 

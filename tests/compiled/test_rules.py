@@ -13,7 +13,6 @@ import guard
 import misere_pile
 import reference
 from azjax import games
-from azjax.exact.exhaustive import explore, finish
 from azjax.games import solver
 from azjax.games.base import (
     Display,
@@ -30,6 +29,7 @@ from azjax.games.check import check_game
 from azjax.games.square import ENCODINGS, with_pass
 from azjax.players import random_agent
 from azjax.players.arena import play_match
+from azjax.proof.exhaustive import explore, finish
 from integers import observe
 from nim import NIM
 from reference import Position, sign

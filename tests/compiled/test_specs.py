@@ -14,9 +14,9 @@ from azjax import runs
 from azjax.cli import custom, players
 from azjax.cli.players import make_agent, make_agents
 from azjax.cli.verify import folder_of
-from azjax.exact import repair
 from azjax.games.base import init_batch
 from azjax.players import random_agent
+from azjax.proof import repair
 from azjax.runs import presets
 from azjax.search import PUCT, UCT
 from azjax.training import memory

@@ -11,8 +11,7 @@ import pytest
 
 import azjax
 from azjax.cli import custom, verify
-from azjax.exact import exhaustive, repair
-from azjax.exact import seat as seats
+from azjax.proof import exhaustive, repair, seat_proof
 from bad_players import (
     lowest,
     make_player,
@@ -115,14 +114,14 @@ def with_table(moves, path):
 
 def test_symmetric_copies_are_repaired_alike(choose, monkeypatch, tmp_path):
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
-    make_act, has_table = seats.make_act, []
+    make_act, has_table = seat_proof.make_act, []
 
     def make_and_note(game, agent, table):
         has_table.append(len(table.actions) > 0)
         return make_act(game, agent, table)
 
-    monkeypatch.setattr(seats, "make_act", make_and_note)
-    monkeypatch.setattr(seats, "_GENERATIONS", 10)
+    monkeypatch.setattr(seat_proof, "make_act", make_and_note)
+    monkeypatch.setattr(seat_proof, "_GENERATIONS", 10)
     moves, path = choose(1, is_equivariant=True), repair.table_path(tmp_path, 6, 0, 0)
     proof = azjax.repair(make_player(moves, symmetric=True), "first", 1, tmp_path)
     better, _, known = with_table(moves, path)
@@ -138,9 +137,9 @@ def test_symmetric_copies_are_repaired_alike(choose, monkeypatch, tmp_path):
 
 def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypatch, tmp_path):
     """It is interrupted before and after its table is written, and during the exploration."""
-    monkeypatch.setattr(seats, "_GENERATIONS", 1)
+    monkeypatch.setattr(seat_proof, "_GENERATIONS", 1)
     moves, path = choose(1), repair.table_path(tmp_path, 6, 1, 0)
-    player, save, make_act = make_player(moves), seats.save_table, seats.make_act
+    player, save, make_act = make_player(moves), seat_proof.save_table, seat_proof.make_act
     stops, calls = iter([True, False, False, True]), itertools.count()
 
     def save_or_stop(path, table):
@@ -160,8 +159,8 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypa
 
         return act_or_stop
 
-    monkeypatch.setattr(seats, "save_table", save_or_stop)
-    monkeypatch.setattr(seats, "make_act", make_or_stop)
+    monkeypatch.setattr(seat_proof, "save_table", save_or_stop)
+    monkeypatch.setattr(seat_proof, "make_act", make_or_stop)
     prove = functools.partial(azjax.prove_seat, player, "second", tmp_path)
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):
@@ -181,28 +180,30 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypa
 
 def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_path):
     player, numbers, starts = make_player({}), [], []
-    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
+    monkeypatch.setattr(seat_proof, "make_agent", lambda player, number: numbers.append(number))
     for name in ("make_decide", "make_act"):
-        monkeypatch.setattr(seats, name, lambda *given: None)
-    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
+        monkeypatch.setattr(seat_proof, name, lambda *given: None)
+    monkeypatch.setattr(seat_proof, "make_analyze", lambda game, decide, table: table)
     monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    monkeypatch.setattr(seats, "_GENERATIONS", 5)
-    monkeypatch.setattr(seats, "_PATIENCE", 2)
+    monkeypatch.setattr(seat_proof, "_GENERATIONS", 5)
+    monkeypatch.setattr(seat_proof, "_PATIENCE", 2)
 
     def repair_games(game, table, lost, seat, analyze, symmetric):
         assert analyze is table  # The search starts with the refuted moves.
         return table, starts
 
-    monkeypatch.setattr(seats, "repair_games", repair_games)
+    monkeypatch.setattr(seat_proof, "repair_games", repair_games)
     for rounds, simulations, *expected in [
         *[(0, 0, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
         (1, 0, 512, 1024, 2048),  # Some games stay lost.
     ]:
         starts[:] = [(0,)] if len(expected) > 1 else []
         table = repair.empty_table(player.game)._replace(rounds=rounds)
-        proof = seats.SeatProof(None, tmp_path, False, table)
-        seats._Games(player, 0, simulations, tmp_path / "t.npz", seats.finish).improve(proof)
+        proof = seat_proof.SeatProof(None, tmp_path, False, table)
+        seat_proof._Games(player, 0, simulations, tmp_path / "t.npz", seat_proof.finish).improve(
+            proof
+        )
         assert numbers == [simulations, *expected]
         del numbers[:]
 

@@ -14,7 +14,7 @@ from azjax.games import solver
 from azjax.networks import MLPConfig
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Verification
-from azjax.proof.verify import count_losing_lines, verify_outputs
+from azjax.proof.enumeration import count_losing_lines, verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -247,6 +247,6 @@ def test_counts_of_losing_lines_are_capped_and_fit_in_32_bits(monkeypatch):
         lines = count_losing_lines(chain(8, 256, in_vain), jnp.zeros(8, jnp.int32)).tolist()
         assert lines == [(2**31 - 1) // 256, 0]
     for cap, expected in ((10**7, 3**5), (20, 20)):
-        monkeypatch.setattr("azjax.proof.verify._MOST_LINES", cap)
+        monkeypatch.setattr("azjax.proof.enumeration._MOST_LINES", cap)
         lines = count_losing_lines(chain(5, 3, 0), jnp.zeros(5, jnp.int32))
         assert lines.tolist() == [expected, 0]

@@ -20,7 +20,7 @@ from azjax.proof.certificate import (
     searches_to_verify,
     verify,
 )
-from azjax.proof.verify import Verdict
+from azjax.proof.enumeration import Verdict
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Gumbel

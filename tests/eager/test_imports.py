@@ -11,7 +11,7 @@ from source import EXAMPLES, PAGES, README, ROOT, blocks, guide, trees
 ORDER = [
     *["_settings", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
-    *["games", "networks", "search", "players", "training", "runs", "proof", "exact"],
+    *["games", "networks", "search", "players", "training", "runs", "proof"],
     *["comparison", "diagnosis", "viz"],
     *["progress", "callbacks", "program", "cli"],
 ]
@@ -70,9 +70,7 @@ def test_rules_search_training_and_proof_never_draw():
     """The exceptions are the files of games, which define their pictures, and `check`."""
     shared = ["base", "hashing", "rows", "solver", "symmetries"]
     files = [f"azjax/games/{name}.py" for name in shared]
-    files += [
-        f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
-    ]
+    files += [f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof")]
     assert [file for file in files if {"drawing", "viz"} & siblings(PACKAGE[file])] == []
 
 

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import training
+from azjax import proof, training
 from azjax.games import solver
 from azjax.games.check import check_game
-from azjax.proof import verify
 from azjax.runs import presets
 from javascript import opened
 from source import EXAMPLES, README, ROOT, blocks, only_trace
@@ -129,7 +128,7 @@ def test_an_example_runs(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name])  # Without the options of pytest.
     blunders = itertools.cycle([1, 0])  # No training takes more than two iterations.
     verdict = types.SimpleNamespace
-    monkeypatch.setattr(verify, "verify_outputs", lambda *_: verdict(blunders=next(blunders)))
+    monkeypatch.setattr(proof, "verify_outputs", lambda *_: verdict(blunders=next(blunders)))
     monkeypatch.setattr(training, "iteration", only_trace)
     monkeypatch.setattr(azjax, "train", only_train, raising=False)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

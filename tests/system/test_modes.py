@@ -20,7 +20,7 @@ from azjax import games, players, runs, training
 from azjax.games.base import describe, init_batch
 from azjax.games.check import check_game
 from azjax.networks import MLPConfig, ResNetConfig, make_network
-from azjax.proof.verify import verify
+from azjax.proof import verify_outputs
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search, paths, simulate
@@ -101,7 +101,8 @@ def use_players(game, evaluate, key, states):
     assert not azjax.play_match(game, *agents[:2], 4, key).deterministic
     learner = make_persistent(game, PersistentConfig(num_simulations=2))
     trace(learner.learn, key, states, learner.init_memory(2))
-    trace(lambda: verify(solution, functools.partial(evaluate, None, None)))
+    outputs = evaluate(None, None, solution.decision_states)
+    trace(lambda: verify_outputs(solution, *outputs))
 
 
 if __name__ == "__main__":

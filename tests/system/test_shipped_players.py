@@ -9,10 +9,10 @@ import pytest
 import azjax
 from azjax._commands import command
 from azjax.cli import verify
-from azjax.exact import seat as seats
-from azjax.exact.exhaustive import explore, finish
-from azjax.exact.repair import OverrideTable, load_table, save_table
 from azjax.networks.integers import make_quantized
+from azjax.proof import seat_proof
+from azjax.proof.exhaustive import explore, finish
+from azjax.proof.repair import OverrideTable, load_table, save_table
 from azjax.runs import pretrained
 from experiments import add_overrides
 from integers import add_untrained, evaluate, forget, observe, positions
@@ -34,13 +34,13 @@ def test_they_give_equal_bits_in_thousands_of_positions(name):
 
 def test_moves_of_exact_networks_need_no_comparison_and_pass_it(tmp_path):
     player = azjax.load("connect_four:5x4")
-    proof = seats.prove_seat(player, "second", tmp_path / "proof")
+    proof = seat_proof.prove_seat(player, "second", tmp_path / "proof")
     ends = proof.exploration.ends
     assert proof.is_proof and proof.symmetric
-    act = seats.make_act(player.game, seats.make_agent(player, 0), proof.table)
+    act = seat_proof.make_act(player.game, seat_proof.make_agent(player, 0), proof.table)
     settings = {"symmetric": True, "compare": True}
     last = finish(
-        explore(player.game, act, seats.SEATS["second"], tmp_path / "compared", **settings)
+        explore(player.game, act, seat_proof.SEATS["second"], tmp_path / "compared", **settings)
     )
     assert not last.breaks_symmetry
     assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])

@@ -19,11 +19,11 @@ import jax
 import numpy as np
 
 from azjax._files import digest_arrays, replacing
-from azjax.exact.moves import Line, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
 from azjax.games.symmetries import symmetries_of
 from azjax.players import Decision
+from azjax.proof.replies import Line, replay
 
 TABLE_SUFFIX = ".overrides.npz"
 _CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.

@@ -11,12 +11,12 @@ import numpy as np
 
 import azjax
 from azjax import runs
-from azjax.exact import seat as seats
-from azjax.exact.exhaustive import Ends, Exploration
-from azjax.exact.repair import OverrideTable, empty_table, table_path
 from azjax.networks import MLPConfig, make_network
 from azjax.players import Agent, Decision
 from azjax.players.overrides import Overrides, oriented_overrides
+from azjax.proof import seat_proof
+from azjax.proof.exhaustive import Ends, Exploration
+from azjax.proof.repair import OverrideTable, empty_table, table_path
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
@@ -44,7 +44,7 @@ def exploration(lost=0, breaks_symmetry=False):
 
 def test_a_proof_needs_all_games_in_all_copies_without_a_loss():
     for faults in itertools.product([0, 1], [False, True]):
-        proof = seats.SeatProof(exploration(*faults), pathlib.Path(), False, EMPTY)
+        proof = seat_proof.SeatProof(exploration(*faults), pathlib.Path(), False, EMPTY)
         assert (proof.lost, proof.is_proof) == (faults[0], not any(faults))
 
 
@@ -63,7 +63,7 @@ STEPS = [  # Symmetric, exact, simulations, table, result; steps, still symmetri
 def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
     """All copies are explored if the player breaks symmetry."""
     for name in ("make_agent", "make_act"):
-        monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
+        monkeypatch.setattr(seat_proof, name, lambda *given: types.SimpleNamespace(name="x"))
     for symmetric, exact, simulations, table, result, steps, stays in STEPS:
         explored = []
 
@@ -72,14 +72,14 @@ def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
             explored.append((folder, settings))
             return [exploration(**result)._replace(ply=len(explored))]
 
-        monkeypatch.setattr(seats.exhaustive, "explore", explore)
+        monkeypatch.setattr(seat_proof.exhaustive, "explore", explore)
         network = PARTS.network._replace(symmetric=symmetric, exact=exact)
         player = Player(PARTS._replace(network=network), PLAYER.params, 6)
         path = table_path(tmp_path, 6, 1, simulations)
-        games = seats._Games(player, 1, simulations, path, seats.exhaustive.finish)
+        games = seat_proof._Games(player, 1, simulations, path, seat_proof.exhaustive.finish)
         proof = games.explore(table)
         begin = f"6-second-{simulations}-" + "overrides-" * len(table.actions)
-        begin += seats._digest(player, table)
+        begin += seat_proof._digest(player, table)
         assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
         settings = {
             ONCE: {"symmetric": symmetric},
@@ -99,10 +99,10 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
     for name in names:
         (tmp_path / "lines" / name).mkdir(parents=True)
     for name in ("make_agent", "make_act"):
-        monkeypatch.setattr(seats, name, lambda *given: types.SimpleNamespace(name="x"))
-    monkeypatch.setattr(seats.exhaustive, "explore", lambda *given, **settings: [START])
+        monkeypatch.setattr(seat_proof, name, lambda *given: types.SimpleNamespace(name="x"))
+    monkeypatch.setattr(seat_proof.exhaustive, "explore", lambda *given, **settings: [START])
     path = table_path(tmp_path, 6, 0, 0)
-    games = seats._Games(PLAYER, 0, 0, path, seats.exhaustive.finish)
+    games = seat_proof._Games(PLAYER, 0, 0, path, seat_proof.exhaustive.finish)
     games.explore(table_of(4, 0))
     assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
 
@@ -129,10 +129,10 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
         player(network=network._replace(symmetric=not network.symmetric)),
     ]
     tables = [EMPTY, table_of(4, 0), table_of(4, 1), table_of(3, 0)]
-    digests = [seats._digest(player, table) for player in players for table in tables]
+    digests = [seat_proof._digest(player, table) for player in players for table in tables]
     assert len({*digests}) == len(players) * len(tables)
     same = Player(PARTS, jax.tree.map(np.copy, PLAYER.params), 7)
-    assert seats._digest(same, tables[1]) == digests[1]
+    assert seat_proof._digest(same, tables[1]) == digests[1]
 
 
 def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
@@ -155,7 +155,7 @@ def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
     )
     boards = batch([1, -1] + [0] * 7, [0, 1] + [0] * 7)
     for simulations in (0, 5):
-        act = seats.make_agent(player, simulations).act
+        act = seat_proof.make_agent(player, simulations).act
         assert act(None, None, boards).action.tolist() == [7, simulations]
 
 
@@ -173,7 +173,7 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (prove(random, "first", simulations=4), "puct is a random search, so nothing can be"),
         (prove(random, "first", rounds=2), "network alone, and no repair"),
         (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
-        (lambda: azjax.verify(PLAYER.agent), "type Agent, not Player...proof.verify.verify(azjax."),
+        (lambda: azjax.verify(PLAYER.agent), "type Agent, not Player...proof.verify_outputs("),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
         (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
         (lambda: azjax.make(["hex:4"]), "the game is ['hex:4']: use a name, such as 'hex:6' or"),

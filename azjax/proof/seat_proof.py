@@ -12,10 +12,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from azjax._files import Path, digest_arrays, remove
 from azjax._settings import AnySimulations, Count, checked
-from azjax.exact import exhaustive
-from azjax.exact.exhaustive import Watch, finish
-from azjax.exact.moves import Act, Line
-from azjax.exact.repair import (
+from azjax.games.base import Game, State, state_shapes
+from azjax.games.rows import in_batches
+from azjax.networks.base import observed_planes
+from azjax.players import Agent, Decision
+from azjax.players.overrides import state_lookup, with_overrides
+from azjax.proof import exhaustive
+from azjax.proof.exhaustive import Watch, finish
+from azjax.proof.repair import (
     TABLE_SUFFIX,
     OverrideTable,
     empty_table,
@@ -25,11 +29,7 @@ from azjax.exact.repair import (
     save_table,
     table_path,
 )
-from azjax.games.base import Game, State, state_shapes
-from azjax.games.rows import in_batches
-from azjax.networks.base import observed_planes
-from azjax.players import Agent, Decision
-from azjax.players.overrides import state_lookup, with_overrides
+from azjax.proof.replies import Act, Line
 from azjax.runs import directory
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player, changed

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azjax._files import remove
-from azjax.exact import ply_files
-from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
 from azjax.games.base import Game
 from azjax.games.symmetries import symmetries_of
+from azjax.proof import ply_files
+from azjax.proof.replies import Act, Line, Moves, choose_moves, make_moves
 
 _PART = 2**16  # Positions of one file.
 

@@ -29,9 +29,9 @@ from numpy.lib.recfunctions import repack_fields
 
 from azjax._files import check_digest, digest_file, read_sealed, remove, write_sealed
 from azjax._processes import cores
-from azjax.exact.moves import Line, merge, players_and_legal, replay
 from azjax.games import rows as packing
 from azjax.games.base import Game
+from azjax.proof.replies import Line, merge, players_and_legal, replay
 
 _WORKERS = min(cores(), 8)  # Threads; each holds one part in memory.
 _SETTINGS, _SUMMARY = "settings.json", "summary.json"

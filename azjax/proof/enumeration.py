@@ -1,7 +1,7 @@
-"""Moves and values of a policy against exact ones: in every position, or in labelled positions.
+"""Proof by enumeration: the moves and values of a policy against exact ones, in every position.
 
-A proof by enumeration covers every reachable position of a game. A policy without losing lines
-loses a game only if every position of that game is lost even with perfect play.
+A policy without losing lines loses a game only if every position of that game is lost even with
+perfect play.
 """
 
 import functools
@@ -12,17 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import ILLEGAL, Policy, Positions, choose
+from azjax.games.base import choose
 from azjax.games.solver import Solution
-from azjax.players.statistics import Interval, mean_proportion, proportion
 
-MEAN = "mean"  # The key of the mean over all classes that are not in `Positions.apart`.
-BATCH = 500  # Labelled positions in one call of a policy.
 _MOST_LINES = 10_000_000  # Counts stop here; lower if sums over actions would exceed 32 bits.
 
 
 class Verdict(NamedTuple):
-    """The result of `verify`. All counts are `int32 []`."""
+    """The result of `verify_outputs`. All counts are `int32 []`."""
 
     decision_states: jax.Array  # `D`, those in which the game is not over.
     blunders: jax.Array  # Decision states where the chosen action worsens the outcome.
@@ -33,18 +30,12 @@ class Verdict(NamedTuple):
     actions: jax.Array  # `int32 [D]`, the chosen actions.
 
 
-def verify(solution: Solution, policy: Policy) -> Verdict:
-    """Verifies a policy in every decision state. The function is pure and can be jitted.
-
-    The policy `states -> (scores [D, A], values [D])` plays what `choose` returns. A compiled
-    program that closes over the solution holds a copy of it: in games with more than a few thousand
-    positions, evaluate the policy in slices and call `verify_outputs`, which is compiled.
-    """
-    return verify_outputs(solution, *policy(solution.decision_states))
-
-
 def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
-    """Verifies the outputs of a policy, `scores [D, A]` and `values [D]`; see `verify`."""
+    """Verifies the outputs of a policy in all decision states, `scores [D, A]` and `values [D]`.
+
+    The policy plays what `choose` returns. The function is compiled and can be traced; a compiled
+    program that closes over the solution holds a copy of it.
+    """
     unused = dict.fromkeys(("layers", "states", "over", "action_values"))
     layers = tuple(map(int, solution.layers))
     return _verify_outputs(layers, solution._replace(**unused), scores, values)
@@ -102,53 +93,3 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
         later = jnp.minimum(jnp.sum(later, axis=1, dtype=jnp.int32), most)
         needless = needless.at[rows].set(jnp.where(is_lost[rows], later, lost[rows]))
     return needless[0]
-
-
-# Labelled positions, for games too large to enumerate. Training never depends on the labels.
-
-
-class ErrorCounts(NamedTuple):
-    """Numbers of positions of each class, all `int32 [K]`."""
-
-    positions: jax.Array
-    errors: jax.Array  # The action worsens the outcome.
-    decided: jax.Array  # Won or lost.
-    sign_errors: jax.Array  # Decided, and the value is 0 or NaN, or has the wrong sign.
-
-
-class Rates(NamedTuple):
-    """Shares with 95% intervals by class name, and their means under the name `MEAN`.
-
-    Each dictionary leaves out the classes that have no positions to count.
-    """
-
-    errors: dict[str, Interval]  # Among all positions.
-    sign_errors: dict[str, Interval]  # Among the decided positions.
-
-
-def count_errors(positions: Positions, scores: Any, values: Any) -> ErrorCounts:
-    """Counts the errors of a policy, `scores [S, A]` and `values [S]`, by class."""
-    outcomes = jnp.asarray(positions.outcomes)
-    actions = choose(scores, outcomes != ILLEGAL)
-    chosen = jnp.take_along_axis(outcomes, actions[:, None], axis=1)[:, 0]
-    best = jnp.max(outcomes, axis=1)
-    is_any = jnp.ones(len(best), bool)
-    flags = is_any, chosen < best, best != 0, has_wrong_sign(values, best)
-    nothing = jnp.zeros(len(positions.classes), jnp.int32)
-    return ErrorCounts(*(nothing.at[positions.class_of].add(flag) for flag in flags))
-
-
-def rates(positions: Positions, counts: ErrorCounts) -> Rates:
-    """Computes the shares on the host."""
-    lists = [np.asarray(count).tolist() for count in counts]
-    return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2)))
-
-
-def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[str, Interval]:
-    rows = list(zip(positions.classes, counts, totals, strict=True))
-    shares = {name: proportion(count, total) for name, count, total in rows if total}
-    averaged = [row for row in rows if row[0] in shares and row[0] not in positions.apart]
-    if averaged:
-        _, counts, totals = map(list, zip(*averaged, strict=True))
-        shares[MEAN] = mean_proportion(counts, totals)
-    return shares

@@ -1,1 +1,0 @@
-"""Exact players: exhaustive play in one seat, repair, and override tables."""
