@@ -231,6 +231,7 @@ def make_learner(
         change = mixes_types(optimizer.update)
         updates, opt_state = change(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
+        # At first, the average covers few steps, so that random initial weights are soon forgotten.
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         average = optax.incremental_update(variables, state.average, 1 - decay)
         average = jax.tree.map(

@@ -31,7 +31,9 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
         mesh=mesh,
         in_specs=(state_specs(),),
         out_specs=(state_specs(), P()),
-        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
+        # The loops of a search start with constants, which are equal on all devices, and then carry
+        # values that vary; `check_vma` accepts no such loop, of azjax or of mctx 0.0.71.
+        check_vma=False,
     )
     shardings = _shardings(mesh)
     return jax.jit(

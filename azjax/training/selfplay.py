@@ -168,4 +168,6 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     limit = config.games_at_once or games
     small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]
     size = max(size for least in small for size in (least, games // least) if size <= limit)
+    # In much smaller groups, batches would be too small for the device: a prime number of games is
+    # divided by 1 only.
     return size if 4 * size >= limit else games
