@@ -114,7 +114,9 @@ def train(
     if resume:
         if run_dir is None:
             raise ValueError("run_dir is None: name the run to resume")
-        config, whole = directory.read_resumed(run_dir, change)
+        config, base, _ = directory.read_run(run_dir)
+        asked, whole = change(config, base)
+        directory.check_kept(config, asked)
     else:
         config, base, preset = _choose(what, preset, smoke)
         config, whole = change(config, base)

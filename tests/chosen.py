@@ -1,18 +1,12 @@
 """What `azjax train` chooses for a command line."""
 
-import pathlib
 import types
 
-from azjax.cli import custom, parsing, train
+from azjax.cli import train
 
 
 def chosen(*words):
     """Returns the settings, the plan, the preset and the custom code that words choose."""
-    given = parsing.scan(words)
-    resumed = given.get("run-dir") if "resume" in given else None
-    typed = custom.Typed(
-        None if resumed is None else pathlib.Path(resumed),
-        *map(given.get, ("game", "network", "parts")),
-    )
-    config, plan, preset = train.choose(words, given, typed)
+    given, typed = train.read_words(words)
+    config, plan, preset = train.choose(given, typed)
     return types.SimpleNamespace(config=config, plan=plan, preset=preset, typed=typed)

@@ -22,7 +22,6 @@ PROGRAMS = {
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
     "export": "write a trained player to a file for JAX, which runs without azjax",
-    "expect": "measure how fast a game trains here, and estimate how long it takes",
     "doctor": "find what keeps a training run from learning",
     "compare": "compare settings by exact error, over many seeds",
 }

@@ -13,10 +13,10 @@ from azjax import _processes as processes
 from azjax import comparison
 from azjax._settings import Fraction, Positive, Range
 from azjax.cli import console, custom
-from azjax.cli.parsing import choose_kinds, fill, scan
+from azjax.cli.parsing import build, read
+from azjax.cli.train import choose_new
 from azjax.comparison import Curves, Effect
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs.config import Config
 from azjax.training import Parts
 from azjax.viz.comparison import write_comparison
 
@@ -77,7 +77,6 @@ def _combine(options: Options) -> dict[str, Config | Parts]:
 
     Those of a custom game are parts.
     """
-    given = custom.find_new(custom.Typed(game=options.game))
     varied = []
     for text in options.vary:
         name, equals, values = text.partition("=")
@@ -86,18 +85,16 @@ def _combine(options: Options) -> dict[str, Config | Parts]:
         if name in ("game", "seed"):
             raise ValueError(f"--vary {text} is not a setting: use --game, or --seeds")
         varied.append([(name, value) for value in values.split(",")])
+    base = {"preset": options.preset, "smoke": options.smoke}
+    typed = custom.Typed(game=options.game)
     settings: dict[str, Config | Parts] = {}
     for chosen in itertools.product(*varied):
         words = [word for pair in chosen for word in _spell(*pair)]
-        base, *_ = presets.choose(
-            *given,
-            preset=options.preset,
-            is_smoke=options.smoke,
-            change=lambda config, words=words: choose_kinds(config, scan(words)),
-        )
+        given = base | read(Config(), words, "azjax train")
+        config = build(choose_new(given, typed)[0], given)
         name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
-        config, game = fill(base, words, "azjax train"), given[1]
-        settings[name] = config if game is None else make_parts(config, game)
+        is_custom = custom.is_code(options.game)
+        settings[name] = custom.parts_for(config, typed) if is_custom else config
     return settings
 
 

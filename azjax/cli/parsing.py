@@ -3,15 +3,14 @@
 A field of a nested dataclass is the option `--section.field value`. If a section can be of several
 kinds, its tag chooses one, as in `--network.kind mlp`. A boolean is `--field` or `--no-field`. The
 docstring below a field is its help.
+
+`read` turns words into values once; `build` puts them into a dataclass, as often as needed.
 """
 
 import argparse
 import dataclasses
 import enum
-import functools
 import inspect
-import itertools
-import operator
 import pathlib
 import re
 import shutil
@@ -19,7 +18,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from azjax import _settings as settings
 from azjax._commands import command
@@ -48,16 +47,26 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(f"{message.removeprefix('argument ')} ({shown} lists what is allowed)")
 
 
+class _Option(NamedTuple):
+    name: str  # Such as `network.width`.
+    hint: Any
+    places: tuple[Place, ...]
+    default: Any
+    text: str  # Its help.
+    group: str  # Of the options with the same prefix.
+
+
 def parse(cls: Any, arguments: Sequence[str] | None, prog: str, description: str = "") -> Any:
-    """Parses a command line, by default that of this process; see `fill`."""
-    return fill(cls(), sys.argv[1:] if arguments is None else arguments, prog, description)
+    """Returns a dataclass with the values of a command line, by default that of this process."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return build(cls(), read(cls(), words, prog, description))
 
 
-def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -> Any:
-    """Returns a dataclass with the values of a command line.
+def read(default: Any, words: Sequence[str], prog: str, description: str = "") -> dict[str, Any]:
+    """Returns the values on a command line by option, such as `{"network.width": 64}`.
 
     Args:
-      default: an instance with the default values, of the kinds that `choose_kinds` returns.
+      default: an instance of the dataclass of options; the help shows its values.
       words: the command line; dashes and underscores in the names of options are the same.
       prog: the program, such as `azjax train`.
       description: added to the help, after the docstring of the class.
@@ -65,58 +74,58 @@ def fill(default: Any, words: Sequence[str], prog: str, description: str = "") -
     width = shutil.get_terminal_size().columns - 2
     about = f"{inspect.getdoc(type(default))}\n\n{description}".strip().splitlines()
     parser = _Parser(prog, "\n".join(textwrap.fill(line, width) for line in about))
-    hints = dict(_add_options(parser, default))
-    places = [f"[{path.upper()}] " for path, (option, _) in hints.items() if option == path]
-    parser.usage = f"%(prog)s {''.join(places)}[OPTIONS]"
-    found, rest = parser.parse_known_intermixed_args(_with_dashes(words))
+    options: dict[str, _Option] = {}
+    for option in _list_options(default):  # Several kinds can have the same option.
+        options.setdefault(option.name, option)
+    _add_options(parser, options.values())
+    places = [name for name, option in options.items() if Place.POSITIONAL in option.places]
+    parser.usage = f"%(prog)s {''.join(f'[{name.upper()}] ' for name in places)}[OPTIONS]"
+    words = [re.sub("^--[^=]*", lambda name: name[0].replace("_", "-"), word) for word in words]
+    given, rest = parser.parse_known_intermixed_args(words)
     if rest:
-        options = [option for option, _ in hints.values()]
-        option = rest[0].partition("=")[0]
-        for tag, kinds in _kinds_with(default, option):
-            raise ValueError(
-                f"{option} is a setting of {' and '.join(kinds)}: leave it out, or add {tag} "
-                f"{' or '.join(kinds)}"
-            )
-        hint = settings.did_you_mean(option, options)
-        if not places and "--game" in options and not option.startswith("-"):
-            hint = f"; did you mean --game {option}?"
+        hint = settings.did_you_mean(rest[0].partition("=")[0], map(spell, options))
+        if not places and "game" in options and not rest[0].startswith("-"):
+            hint = f"; did you mean --game {rest[0]}?"
         parser.error(f"{rest[0]!r} is unknown here{hint}")
-    content = dataclasses.asdict(default)
-    for path, value in vars(found).items():
-        option, hint = hints[path]
-        *sections, name = path.split(".")
-        section = functools.reduce(operator.getitem, sections, content)
-        section[name] = settings.checked(option, value, hint)
-    return settings.from_dict(type(default), content)
+    return {
+        name: settings.checked(name if name in places else spell(name), value, options[name].hint)
+        for name, value in vars(given).items()
+    }
 
 
-def _kinds_with(default: Any, option: str, prefix: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yields the option that chooses the kind of a section, and the kinds that have `option`."""
-    for _, _, _, value, inner, kinds in _read_fields(default, prefix):
-        if kinds:
-            names = [
-                name
-                for name, kind in kinds.classes.items()
-                if option in {spell(inner + field.name) for field in dataclasses.fields(kind)}
-            ]
-            if names:
-                yield spell(inner + kinds.tag), names
-        if dataclasses.is_dataclass(value):
-            yield from _kinds_with(value, option, inner)
+def build(default: Any, given: Mapping[str, Any], prefix: str = "") -> Any:
+    """Replaces the values of a dataclass, and the kinds of its sections, by those from `read`.
 
-
-def scan(words: Iterable[str]) -> dict[str, str | None]:
-    """Returns the word after each option of a command line, if any, by the name of the option.
-
-    Of options that are given again, or negated, only the last one counts.
+    A section of another kind keeps the settings that both kinds have.
     """
-    found: dict[str, str | None] = {}
-    for word, following in itertools.pairwise([*_with_dashes(words), "--"]):
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            found.pop(name.removeprefix("no-"), None)
-            found[name] = value if equals else None if following.startswith("--") else following
-    return found
+    changes = {}
+    for name, value, _, inner, kinds in _list_fields(default, prefix):
+        if dataclasses.is_dataclass(value):
+            section = _choose_kind(value, kinds, given, inner) if kinds else value
+            changes[name] = build(section, given, inner)
+        else:
+            changes[name] = given.get(prefix + name, value)
+    return dataclasses.replace(default, **changes)
+
+
+def _choose_kind(old: Any, kinds: settings.Kinds, given: Mapping[str, Any], prefix: str) -> Any:
+    chosen = given.get(prefix + kinds.tag, getattr(old, kinds.tag))
+    for option in (option for option in given if option.startswith(prefix)):
+        owners = _find_owners(kinds, option.removeprefix(prefix))
+        if chosen not in owners:
+            raise ValueError(
+                f"{spell(option)} is a setting of {' and '.join(owners)}: leave it out, or add "
+                f"{spell(prefix + kinds.tag)} {' or '.join(owners)}"
+            )
+    cls = kinds.classes[chosen]
+    shared = {field.name for field in dataclasses.fields(cls) if hasattr(old, field.name)}
+    return cls(**{name: getattr(old, name) for name in shared - {kinds.tag}})
+
+
+def _find_owners(kinds: settings.Kinds, name: str) -> list[str]:
+    """Returns the kinds that have a setting of this name."""
+    classes = kinds.classes.items()
+    return [kind for kind, cls in classes if name in {f.name for f in dataclasses.fields(cls)}]
 
 
 def spell(name: str) -> str:
@@ -124,84 +133,67 @@ def spell(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _with_dashes(words: Iterable[str]) -> list[str]:
-    return [re.sub("^--[^=]*", lambda name: name[0].replace("_", "-"), word) for word in words]
-
-
-def choose_kinds(default: Any, given: Mapping[str, str | None], prefix: str = "") -> Any:
-    """Replaces sections by those of the kinds that options such as `--network.kind` name.
-
-    They keep the settings that both kinds have. `given` is from `scan`.
-    """
-    changes = {}
-    for name, _, _, old, inner, kinds in _read_fields(default, prefix):
-        value: Any = old
-        if kinds:
-            option = spell(inner + kinds.tag)
-            chosen = kinds.choose(option, given.get(option[2:]) or getattr(old, kinds.tag))
-            shared = {field.name for field in dataclasses.fields(chosen)} - {kinds.tag}
-            value = chosen(**{name: getattr(old, name) for name in shared if hasattr(old, name)})
-        if dataclasses.is_dataclass(old):
-            value = choose_kinds(value, given, inner)
-        if value is not old:
-            changes[name] = value
-    return dataclasses.replace(default, **changes) if changes else default
-
-
-def _read_fields(default: Any, prefix: str = "") -> Iterator[tuple[Any, ...]]:
-    """Yields each field's name, type, places, default, the prefix of those in it, and its kinds."""
+def _list_fields(default: Any, prefix: str) -> Iterator[tuple[str, Any, Any, str, Any]]:
+    """Yields each field's name, value and type, the prefix of those in it, and its kinds."""
     hints = typing.get_type_hints(type(default), include_extras=True)
     for name in (field.name for field in dataclasses.fields(default)):
-        places = getattr(hints[name], "__metadata__", ())
-        inner = prefix if Place.FLAT in places else f"{prefix}{name}."
+        is_flat = Place.FLAT in getattr(hints[name], "__metadata__", ())
         value, kinds = getattr(default, name), settings.find_kinds(hints[name])
         if kinds and kinds.classes.pop("custom", None) is type(value):
             continue  # Another option names it, as a file.
-        yield name, hints[name], places, value, inner, kinds
+        yield name, value, hints[name], prefix if is_flat else f"{prefix}{name}.", kinds
 
 
-def _add_options(
-    parser: _Parser,
-    default: Any,
-    prefix: str = "",
-    path: str = "",
-    kinds: settings.Kinds | None = None,
-) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Adds the fields of a dataclass to a parser; yields their paths, options and types."""
-    group = parser.add_argument_group(prefix[:-1]) if prefix else parser
-    for name, hint, places, value, inner, within in _read_fields(default, prefix):
-        place = path + name
-        if dataclasses.is_dataclass(value):
-            yield from _add_options(parser, value, inner, f"{place}.", within)
+def _list_options(default: Any, prefix: str = "") -> Iterator[_Option]:
+    """Yields the options of a dataclass, with those of all kinds of its sections."""
+    texts = settings.field_docs(type(default))
+    for name, value, hint, inner, kinds in _list_fields(default, prefix):
+        if not dataclasses.is_dataclass(value):
+            places = getattr(hint, "__metadata__", ())
+            yield _Option(prefix + name, hint, places, value, texts.get(name, ""), prefix[:-1])
             continue
+        others = kinds.classes.values() if kinds else ()
+        for section in (value, *(cls() for cls in others if cls is not type(value))):
+            for option in _list_options(section, inner):
+                yield _mention_kinds(option, inner, kinds) if kinds else option
+
+
+def _mention_kinds(option: _Option, prefix: str, kinds: settings.Kinds) -> _Option:
+    if option.name == prefix + kinds.tag:
+        return option._replace(hint=Literal[*kinds.classes])
+    owners = _find_owners(kinds, option.name.removeprefix(prefix))
+    text = "" if len(owners) == len(kinds.classes) else f" Only for {' and '.join(owners)}."
+    return option._replace(text=option.text + text)
+
+
+def _add_options(parser: _Parser, options: Iterable[_Option]) -> None:
+    groups: dict[str, Any] = {"": parser}
+    for name, hint, places, default, text, section in options:
+        if section not in groups:
+            groups[section] = parser.add_argument_group(section)
+        group, option = groups[section], spell(name)
+        negated = spell(re.sub(r"(\w+)$", r"no_\1", name))
         kind, several = hint, False
         while typing.get_origin(kind) not in (None, Literal):  # Without its range and None.
             several |= typing.get_origin(kind) is tuple
             kind = typing.get_args(kind)[0]
-        text = settings.field_docs(type(default)).get(name, "")
         if typing.get_origin(kind) is Literal:
-            choices = kinds.classes if kinds and kinds.tag == name else typing.get_args(kind)
-            text += f" Choices: {', '.join(choices)}."
-        option, negated = spell(prefix + name), spell(f"{prefix}no_{name}")
-        if value is True:
+            text += f" Choices: {', '.join(typing.get_args(kind))}."
+        if default is True:
             text += f" (default; {negated} switches it off)"
-        elif value is not False and value not in (None, (), ""):
-            words = value if isinstance(value, tuple) else (value,)
-            text += f" (default: {' '.join(map(str, words))})"
+        elif default is not False and default not in (None, (), ""):
+            values = default if isinstance(default, tuple) else (default,)
+            text += f" (default: {' '.join(map(str, values))})"
         text = text.replace("%", "%%")
-        of = kind if kind in _NUMBERS else str
+        of, shown = kind if kind in _NUMBERS else str, _NUMBERS.get(kind) or "TEXT"
         several = "*" if several else None
         if kind is bool:
-            group.add_argument(option, dest=place, action="store_true", help=text)
-            group.add_argument(negated, dest=place, action="store_false", help=argparse.SUPPRESS)
+            group.add_argument(option, dest=name, action="store_true", help=text)
+            group.add_argument(negated, dest=name, action="store_false", help=argparse.SUPPRESS)
         elif Place.POSITIONAL in places:
-            option = place
-            shown = place.upper()
-            group.add_argument(place, metavar=shown, nargs=several or "?", type=of, help=text)
+            group.add_argument(name, metavar=name.upper(), nargs=several or "?", type=of, help=text)
         else:
-            shown = _NUMBERS.get(kind) or "TEXT"
             action = "extend" if several else "store"  # Such an option can be repeated.
             group.add_argument(
-                option, dest=place, metavar=shown, nargs=several, type=of, help=text, action=action
+                option, dest=name, metavar=shown, nargs=several, type=of, help=text, action=action
             )
-        yield place, (option, hint)

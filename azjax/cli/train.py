@@ -5,39 +5,38 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import runs
 from azjax._commands import command, write_note
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place, choose_kinds, fill, scan, spell
+from azjax.cli.parsing import Place, build, read, spell
 from azjax.program import Run, open_run
 from azjax.runs import presets
-from azjax.runs.config import Config, Plan
-from azjax.runs.directory import CPUDevices, read_resumed
+from azjax.runs.config import Config, CustomNetworkConfig, Plan
+from azjax.runs.directory import CPUDevices, check_kept
 from azjax.training import memory
 
-_PROG = "azjax train"
-Given = Mapping[str, str | None]  # The options of a command line, from `scan`.
+Given = Mapping[str, Any]  # The values on a command line, from `read`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """Trains AlphaZero by self-play, and verifies or evaluates the network during training."""
 
-    config: Annotated[Config, Place.FLAT]
+    config: Annotated[Config, Place.FLAT] = dataclasses.field(default_factory=Config)
     network: str | None = None
     """A custom network: FILE.py:FUNCTION."""
     preset: str | None = None
     """Settings to start from. default: tuned to reach perfect tic-tac-toe quickly; paper: network,
     PUCT and noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for larger games
     that can be solved; connect_four: tuned for that game; large: for other games that are too large
-    to solve. By default, the game determines the preset."""
+    to solve. By default, the game determines the preset. This help shows the values of default."""
     smoke: bool = False
     """Shrink everything, to test the whole program in seconds."""
-    plan: Annotated[Plan, Place.FLAT]
+    plan: Annotated[Plan, Place.FLAT] = Plan()
     cpu_devices: CPUDevices = 0
     """CPU devices of each process; 0: one per core, rounded down to a power of two. No effect on
     GPUs and TPUs."""
@@ -67,27 +66,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(arguments: list[str] | None) -> int:
-    words = sys.argv[1:] if arguments is None else arguments
-    given = scan(words)
-    run_dir = given.get("run-dir")
-    resumed = pathlib.Path(run_dir) if run_dir is not None and "resume" in given else None
-    typed = custom.Typed(resumed, *map(given.get, ("game", "network", "parts")))
-    if not {"-h", "--help"} & {*words}:
-        _prepare(words, given, typed, alone=arguments is None)
-    config, plan, preset = choose(words, given, typed)
-    if resumed is not None:
-        custom.note_edited(resumed, config, typed)
-        _set_outcome(custom.name_run(resumed, config, typed))
-    parts, started = custom.parts_for(config, typed), interrupts.now.started
-    resume = resumed is not None
+    given, typed = read_words(sys.argv[1:] if arguments is None else arguments)
+    _prepare(given, typed, alone=arguments is None)
+    config, plan, preset = choose(given, typed)
+    if typed.run_dir is not None:
+        custom.note_edited(typed.run_dir, config, typed)
+        _set_outcome(custom.name_run(typed.run_dir, config, typed))
     opening = open_run(
         config,
-        parts,
+        custom.parts_for(config, typed),
         plan,
-        run_dir,
+        given.get("run_dir"),
         preset=preset,
-        resume=resume,
-        started=started,
+        resume=typed.run_dir is not None,
+        started=interrupts.now.started,
         spell=spell,
     )
     with contextlib.ExitStack() as context:
@@ -103,55 +95,59 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def _prepare(words: Sequence[str], given: Given, typed: custom.Typed, alone: bool) -> None:
+def read_words(words: Sequence[str]) -> tuple[dict[str, Any], custom.Typed]:
+    """Returns the values on a command line, apart from the run to resume and custom code."""
+    given = read(Options(), words, "azjax train")
+    run_dir = given.get("run_dir") if given.get("resume") else None
+    return given, custom.Typed(run_dir, *(given.pop(n, None) for n in ("game", "network", "parts")))
+
+
+def _prepare(given: Given, typed: custom.Typed, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices.
 
     This comes before the code of a custom game or parts, which may start JAX. `alone` is whether
     the process runs only this program, so that JAX has not started yet.
     """
-    number = given.get("cpu-devices")
+    number = given.get("cpu_devices")
     if number is None and typed.run_dir is not None:
-        number = str(runs.read_run(typed.run_dir)[2])
-    distributed = "distributed" in given and "run-dir" in given  # Or `choose` refuses it.
+        number = runs.read_run(typed.run_dir)[2]
+    distributed = given.get("distributed") and "run_dir" in given  # Or `choose` refuses it.
     if distributed:
-        if typed.run_dir is None:  # A wrong option is refused before the others wait.
-            choose(words, given, custom.NOTHING)
         processes.join()
         if not processes.is_first():
             interrupts.now.outcome = None
     if alone or distributed:
-        cpu_devices = int(number) if number and number.isdecimal() else 0  # Or `choose` refuses it.
         # Powers of two divide the games, batches and shards of most settings.
-        processes.set_cpu_devices(cpu_devices or 2 ** (processes.cores().bit_length() - 1))
+        processes.set_cpu_devices(number or 2 ** (processes.cores().bit_length() - 1))
 
 
-def choose(
-    words: Sequence[str], given: Given, typed: custom.Typed
-) -> tuple[Config, Plan, str | None]:
-    """Returns the settings, the plan and the preset of a new run, or of `typed.run_dir`."""
-
-    def change(config: Config, plan: Plan, preset: str | None = None) -> tuple[Config, Plan]:
-        base = Options(config=choose_kinds(config, given), plan=plan, preset=preset)
-        options = fill(base, words, _PROG)
-        # Custom code is recorded with the digest of its file, in the first session of a run.
-        changed = dataclasses.replace(options.config, game=config.game, parts=config.parts)
-        return changed, options.plan
-
-    if typed.run_dir is not None:
+def choose(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]:
+    """Returns the settings, the plan and the preset of a new run, or of the one to resume."""
+    if typed.run_dir is None:
+        config, plan, preset = choose_new(given, typed)
+    else:
         custom.check_run(typed.run_dir, typed)
-        return *read_resumed(typed.run_dir, change, spell), None
-    if typed.network is not None and "network.kind" in given:
-        raise ValueError("--network names a custom network: leave --network.kind out")
+        config, plan, preset = *runs.read_run(typed.run_dir)[:2], None
+    inside = [name for name in given if name.startswith("network.")]
+    if isinstance(config.network, CustomNetworkConfig) and inside:
+        raise ValueError(f"--network names a custom network: leave {spell(inside[0])} out")
+    options = build(Options(config=config, plan=plan), given)
+    if typed.run_dir is not None:
+        check_kept(config, options.config, spell)
+    return options.config, options.plan, preset
+
+
+def choose_new(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]:
+    """Returns the settings of a preset, with the kinds in `given`; their plan and the preset."""
     chosen = [name for name in given if "." in name or name in ("preset", "smoke")]
     if typed.parts is not None and chosen:
-        raise ValueError(f"--parts has its own settings: leave --{chosen[0]} out")
-    config, plan, preset = presets.choose(
-        *custom.find_new(typed),
-        preset=given.get("preset"),
-        is_smoke="smoke" in given,
-        change=lambda config: custom.record(choose_kinds(config, given), typed),
-    )
-    return *change(config, plan, preset), preset if typed.parts is None else None
+        raise ValueError(f"--parts has its own settings: leave {spell(chosen[0])} out")
+    name, game = custom.find_new(typed)
+    preset = given.get("preset") or presets.name_for(name or Config.game, game)
+    config = presets.get(preset)
+    config = build(dataclasses.replace(config, game=name or config.game), given)
+    config, plan = presets.adapt(custom.record(config, typed), game, given.get("smoke", False))
+    return config, plan, preset if typed.parts is None else None
 
 
 def _set_outcome(named: str) -> None:

@@ -132,23 +132,13 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     return _read(pathlib.Path(run_dir, "plan.json"), parse)
 
 
-def read_resumed(
-    run_dir: Path,
-    change: Callable[[Config, Plan], tuple[Config, Plan]],
-    spell: Callable[[str], str] = str,
-) -> tuple[Config, Plan]:
-    """Returns the settings of a run to resume and its changed plan; it must keep the former.
-
-    `spell` returns the name of a setting in an error.
-    """
-    config, plan, _ = read_run(run_dir)
-    asked, plan = change(config, plan)
+def check_kept(config: Config, asked: Config, spell: Callable[[str], str] = str) -> None:
+    """Checks that a resumed run keeps its settings; `spell` returns the name of one in an error."""
     for name, old, new in list_changes(config, asked):
         raise ValueError(
             f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
             "it out, or start a new run in another folder"
         )
-    return config, plan
 
 
 def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:

@@ -1,7 +1,6 @@
 """Named configurations, and the choice among them by game."""
 
 import dataclasses
-from collections.abc import Callable
 
 from azjax import games
 from azjax._settings import did_you_mean
@@ -150,12 +149,7 @@ def name_for(name: str, game: Game | None = None) -> str:
 
 
 def choose(
-    name: str | None,
-    game: Game | None = None,
-    *,
-    preset: str | None = None,
-    is_smoke: bool = False,
-    change: Callable[[Config], Config] = lambda config: config,
+    name: str | None, game: Game | None = None, *, preset: str | None = None, is_smoke: bool = False
 ) -> tuple[Config, Plan, str]:
     """Returns the settings, the plan and the preset of a new run.
 
@@ -165,14 +159,17 @@ def choose(
       game: the game itself, if it is custom.
       preset: the preset; by default, the game determines it.
       is_smoke: whether to shrink everything.
-      change: changes the settings of the preset before they are shrunk and fitted to a custom game.
     """
     preset = preset or name_for(name or Config.game, game)
     config = get(preset)
-    config = change(dataclasses.replace(config, game=name or config.game))
+    config = dataclasses.replace(config, game=name or config.game)
+    return *adapt(config, game, is_smoke), preset
+
+
+def adapt(config: Config, game: Game | None, is_smoke: bool) -> tuple[Config, Plan]:
+    """Shrinks the settings of a preset if asked, and fits them to a custom game; adds the plan."""
     config = smoke(config) if is_smoke else config
-    config = config if game is None else fit(config, game)
-    return config, _SMOKE_PLAN if is_smoke else Plan(), preset
+    return config if game is None else fit(config, game), _SMOKE_PLAN if is_smoke else Plan()
 
 
 def fit(config: Config, game: Game) -> Config:

@@ -12,8 +12,8 @@ import numpy as np
 import optax
 import pytest
 
-from azjax import comparison, games
-from azjax.cli import compare, expect
+from azjax import comparison
+from azjax.cli import compare
 from azjax.comparison import Comparison, Curves, compare_pairs, holm
 from azjax.runs import CheckpointError, directory, presets
 from azjax.runs.config import Config, make_parts
@@ -22,7 +22,6 @@ from azjax.training.learner import alphazero_loss, make_learner
 from azjax.training.parts import SelfPlayConfig
 from refusals import assert_refused, check_program
 
-GAME = games.make("tic_tac_toe")
 SMALL = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))
 
 
@@ -236,14 +235,3 @@ def test_the_averaged_networks_are_measured_alone_and_at_the_end_with_the_search
     assert comparison.train_seeds("a", parts, {}, 2, each).searched == [0, 1 / 16]
     random = parts._replace(search=UCT(num_simulations=16))
     assert comparison.train_seeds("a", random, {}, 2, each).searched is None
-
-
-def test_the_time_that_a_game_takes_grows_with_its_positions(monkeypatch):
-    solved = types.SimpleNamespace(decisions=range(134_289 * 2**10))
-    monkeypatch.setattr(expect.console, "solve", lambda game: solved)
-    moves = 327_680 * 2**3.5  # 3.7 million.
-    said = expect.describe(GAME, rate=moves / 600)
-    assert f"after {moves:,.0f} moves, 10 minutes here" in said and "18 minutes to 110" in said
-    shipped = games.make("connect_four")
-    assert "209,321,984 moves: 10 hours here" in expect.describe(shipped, 209_321_984 / 36_000)
-    assert "an hour makes 7,200 moves" in expect.describe(games.make("hex:7"), 2.0)

@@ -58,7 +58,7 @@ def documented():
 
 
 def test_documented_commands_are_parsed_and_trainings_can_start(monkeypatch):
-    fill = parsing.fill
+    parse = parsing.parse
 
     def check(line):
         words = shlex.split(line.replace("{seed}", "0"))
@@ -69,7 +69,7 @@ def test_documented_commands_are_parsed_and_trainings_can_start(monkeypatch):
             training.check_parts(parts, parsed.config.replay.shards)
             return
         with pytest.raises(SystemExit) as stop, monkeypatch.context() as patch:
-            patch.setattr(parsing, "fill", lambda *words: fill(*words) and sys.exit(0))
+            patch.setattr(parsing, "parse", lambda *words: parse(*words) and sys.exit(0))
             assert find_program(name.removeprefix("experiments.")).main(arguments) == 0, line
         assert not stop.value.code
 

@@ -104,7 +104,7 @@ def test_the_number_of_devices_is_a_power_of_two_unless_it_is_given(monkeypatch)
     monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
     monkeypatch.setattr(processes, "cores", lambda: 7)
     for words in ([], ["--cpu-devices", "3"]):
-        train._prepare(words, parsing.scan(words), custom.NOTHING, alone=True)
+        train._prepare(*train.read_words(words), alone=True)
     assert numbers == [4, 3]
 
 
@@ -114,25 +114,15 @@ def test_a_resumed_run_has_as_many_devices(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "set_cpu_devices", numbers.append)
     resumed = ["--resume", "--run-dir", str(tmp_path / "run")]
     for words in (resumed, [*resumed, "--cpu-devices", "1"]):
-        typed = custom.Typed(tmp_path / "run")
-        train._prepare(words, parsing.scan(words), typed, alone=True)
+        train._prepare(*train.read_words(words), alone=True)
     assert numbers == [3, 1]
 
 
 def test_the_last_of_equal_options_counts():
-    words = [
-        "--smoke",
-        "--no_smoke",
-        "--run_dir",
-        "a",
-        "--run-dir=b",
-        "--resume",
-        "--network.kind",
-        "mlp",
-        "3",
-    ]
-    given = {"no-smoke": None, "run-dir": "b", "resume": None, "network.kind": "mlp"}
-    assert parsing.scan(words) == given
+    line = "--smoke --no_smoke --run_dir a --run-dir=b --resume --network.kind mlp"
+    run_dir = pathlib.Path("b")
+    given = {"smoke": False, "run_dir": run_dir, "resume": True, "network.kind": "mlp"}
+    assert parsing.read(train.Options(), line.split(), "azjax train") == given
     assert parse("--smoke --no-smoke").config == presets.get("default")
     assert parse("--no-smoke --smoke").config == presets.smoke(presets.get("default"))
 
