@@ -28,7 +28,7 @@ from azjax.games import Game, State, choose, play, random_action, where
 from azjax.networks import Network
 from azjax.networks.base import Variables
 from azjax.networks.integers import LARGEST, VALUES, make_quantized
-from azjax.networks.symmetric import Group, expand, symmetry_group
+from azjax.networks.symmetric import Group, copy_weights, symmetry_group
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, make_parts, pretrained, read_config
 from azjax.search import Evaluator, Gumbel
@@ -144,7 +144,7 @@ class _Rounding(NamedTuple):
             "bias": np.rint(bias[:first] / scale).astype(np.int32),
             "shift": np.zeros(first, np.uint8),
         }
-        dense = {part: np.asarray(each) for part, each in expand(self.group, name, rounded).items()}
+        dense = jax.tree.map(np.asarray, copy_weights(self.group, name, rounded))
         totals = x.astype(np.float32) @ dense["kernel"].astype(np.float32) + dense["bias"]
         shift = _choose_shifts(np.maximum(totals, 0).reshape(-1, copies, first))
         rounded["shift"], rounded["bias"] = (
@@ -164,7 +164,7 @@ class _Rounding(NamedTuple):
         bias = np.rint(layer["bias"] / scale)[group.actions.min(axis=0)]  # One for all copies.
         kernel = np.rint(weights / scale).astype(np.int8)
         rounded: dict[str, Any] = {"kernel": kernel, "bias": bias.astype(np.int32), "shift": 0}
-        dense = np.asarray(expand(group, "policy", rounded)["kernel"]).astype(np.int64)
+        dense = np.asarray(copy_weights(group, "policy", rounded)["kernel"]).astype(np.int64)
         most = int((np.abs(dense).sum(axis=0) * LARGEST + np.abs(bias)).max())
         ranks = (group.actions.shape[1] - 1).bit_length()
         rounded["shift"] = np.uint8(max(most.bit_length() + ranks + 1 - 24, 0))

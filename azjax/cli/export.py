@@ -7,7 +7,7 @@ from typing import Annotated
 from azjax._settings import AnySimulations, Positive
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
-from azjax.games.base import describe, state_shapes
+from azjax.games.base import state_shapes, write_types
 from azjax.runs.export import check_export, export, name_leaves
 
 
@@ -35,7 +35,7 @@ def write(options: Options) -> int:
         path = export(player, options.out, options.simulations, options.batch_size)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
     states = name_leaves(state_shapes(player.game))
-    print(f"input: {describe(states, options.batch_size or 'b')}")
+    print(f"input: {write_types(states, options.batch_size or 'b')}")
     return 0
 
 

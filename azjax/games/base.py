@@ -54,7 +54,7 @@ class Symmetries:
     actions: np.ndarray
 
     def __repr__(self):
-        return f"Symmetries(actions={describe(self.actions)})"
+        return f"Symmetries(actions={write_types(self.actions)})"
 
 
 class Positions(NamedTuple):
@@ -274,16 +274,16 @@ def check_batch(game: Game, states: State) -> int:
     Raises:
       ValueError: if `states` is a single state, an empty batch, or from another game.
     """
-    one, given = state_shapes(game), describe(states)
-    if given == describe(one):
+    one, given = state_shapes(game), write_types(states)
+    if given == write_types(one):
         raise ValueError(
             "states must be a batch, with one leading axis: for a single state, use "
             "jax.tree.map(lambda leaf: leaf[None], state)"
         )
     size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
-    if given != describe(one, size):
+    if given != write_types(one, size):
         raise ValueError(
-            f"a batch of {game.name} is {describe(one, 'B')}, but these states are {given}: use "
+            f"a batch of {game.name} is {write_types(one, 'B')}, but these states are {given}: use "
             "states of that game"
         )
     if not size:
@@ -291,7 +291,7 @@ def check_batch(game: Game, states: State) -> int:
     return size
 
 
-def describe(states: Any, *axes: int | str | None) -> str:
+def write_types(states: Any, *axes: int | str | None) -> str:
     """Formats the structure, types and shapes of states, with additional leading axes."""
 
     def write(leaf):

@@ -16,10 +16,10 @@ from azjax.games.base import (
     Game,
     Positions,
     State,
-    describe,
     name_actions,
     random_action,
     state_shapes,
+    write_types,
 )
 from azjax.games.symmetries import symmetries_of
 
@@ -97,15 +97,15 @@ def _types(game: Game) -> Rules:
     action = jax.ShapeDtypeStruct((), jnp.int32)
     program, result = _call(game, "step", trace, state, action)
     is_pair = isinstance(result, tuple | list) and len(result) == 2
-    is_pair = is_pair and describe(result) != describe(state)
-    yield f"step returns the next state and the reward, not {describe(result)}", is_pair
+    is_pair = is_pair and write_types(result) != write_types(state)
+    yield f"step returns the next state and the reward, not {write_types(result)}", is_pair
     draws = any(name.startswith(_RANDOM) for name in _primitives(program))
     yield "step draws no random numbers, as it depends on what players see", not draws
     after, reward = result
     weak = [leaf.weak_type for leaf in jax.tree.leaves(after)]  # They cause recompilation.
-    given = describe(after) + (f" (weak: {weak})" if any(weak) else "")
-    rule = f"step returns a state like that of init, which is {describe(state)}, not {given}"
-    yield rule, given == describe(state)
+    given = write_types(after) + (f" (weak: {weak})" if any(weak) else "")
+    rule = f"step returns a state like that of init, which is {write_types(state)}, not {given}"
+    yield rule, given == write_types(state)
     results = {
         "the reward of step": (lambda _: reward, "float32[]"),
         "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
@@ -113,7 +113,7 @@ def _types(game: Game) -> Rules:
         "player": (game.player, "int8[]"),
     }
     for name, (function, expected) in results.items():
-        given = describe(_call(game, name, jax.eval_shape, function, state))
+        given = write_types(_call(game, name, jax.eval_shape, function, state))
         yield f"{name} is {expected}, not {given}", given == expected
     for encoding in game.encodings:
 
@@ -123,9 +123,9 @@ def _types(game: Game) -> Rules:
         place = f"observe in the encoding {encoding!r}"
         planes = _call(game, place, jax.eval_shape, observe, state)
         is_right = len(getattr(planes, "shape", ())) == 3 and planes.dtype in (bool, jnp.float32)
-        yield f"{place} is bool or float32[H, W, C], not {describe(planes)}", is_right
+        yield f"{place} is bool or float32[H, W, C], not {write_types(planes)}", is_right
         board = ", ".join(map(str, game.board_shape))
-        rule = f"{place} is [{board}, C] as in the first one, not {describe(planes)}"
+        rule = f"{place} is [{board}, C] as in the first one, not {write_types(planes)}"
         yield rule, planes.shape[:2] == game.board_shape
     yield "the planes of observe are not empty", min(game.board_shape) > 0
     yield "the starting position is not over", not game.is_over(game.init())
@@ -142,7 +142,7 @@ def _symmetries(game: Game) -> Rules:
         ("cells", cells, game.board_shape[0] * game.board_shape[1]),
         ("actions", actions, game.num_actions),
     ):
-        rule = f"the {name} of the symmetries are integers [G, {size}], not {describe(given)}"
+        rule = f"the {name} of the symmetries are integers [G, {size}], not {write_types(given)}"
         is_integer = jnp.issubdtype(given.dtype, jnp.integer)
         yield rule, is_integer and given.shape == (game.num_symmetries, size)
         is_permutation = (np.sort(given) == np.arange(size)).all()

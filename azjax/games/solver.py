@@ -13,10 +13,10 @@ from azjax.games.base import (
     Game,
     State,
     check_rewards,
-    describe,
     explain_size,
     is_reward,
     play,
+    write_types,
 )
 from azjax.games.rows import batches, distinct, pack, unpack
 from azjax.games.symmetries import symmetries_of
@@ -59,7 +59,7 @@ class Solution(NamedTuple):
     decisions: np.ndarray
 
     def __repr__(self):
-        return f"Solution(num_states={self.num_states}, decisions={describe(self.decisions)})"
+        return f"Solution(num_states={self.num_states}, decisions={write_types(self.decisions)})"
 
     @property
     def num_states(self) -> int:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import did_you_mean
-from azjax.games.base import Game, describe
+from azjax.games.base import Game, write_types
 from azjax.networks.config import DType
 
 Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
@@ -127,8 +127,8 @@ def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
     first = heads[:2] if isinstance(heads, tuple) else ()
     if [getattr(head, "shape", None) for head in first] != [(size, game.num_actions), (size,)]:
         raise ValueError(
-            f"for {size} positions of {game.name} {subject} returns {describe(heads)}: make it a "
-            f"tuple that starts with logits [{size}, {game.num_actions}] and value [{size}]"
+            f"for {size} positions of {game.name} {subject} returns {write_types(heads)}: make it "
+            f"a tuple that starts with logits [{size}, {game.num_actions}] and value [{size}]"
         )
 
 

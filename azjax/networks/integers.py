@@ -35,7 +35,7 @@ from azjax.networks.base import (
     choose_dtype,
     observed_planes,
 )
-from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, expand, symmetry_group
+from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, copy_weights, symmetry_group
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -85,7 +85,7 @@ def make_quantized(
 def check_sums(group: Group, variables: Variables) -> None:
     """Raises ValueError if a sum in a layer may reach `2 ** 24`, so float32 may round it."""
     for name, layer in variables["params"].items():
-        dense = expand(group, name, layer)
+        dense = copy_weights(group, name, layer)
         weights, bias = (np.abs(np.asarray(dense[part], np.int64)) for part in ("kernel", "bias"))
         largest = int((weights.sum(axis=0) * (1 if name in FIRST else LARGEST) + bias).max())
         if name == "policy":
@@ -113,7 +113,7 @@ def _fold(group: Group, dtype: Any, variables: Variables) -> dict[str, dict[str,
     """Returns dense layers: kernels in `dtype`, all else in float32."""
 
     def dense(name, layer):
-        layer = expand(group, name, layer)
+        layer = copy_weights(group, name, layer)
         shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
         factor = jnp.ldexp(jnp.float32(1), -shift)
         others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}

@@ -1,8 +1,6 @@
 """Networks from Flax Linen modules."""
 
 import dataclasses
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -10,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax.errors import FlaxError
 
-from azjax.games.base import Game, describe
+from azjax.games.base import Game, write_types
 from azjax.networks.base import Network, check_heads, observed_planes, unfolded
 
 
@@ -31,7 +29,12 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
       ValueError: if the game does not have the encoding, the module does not have this signature,
         or the outputs have the wrong shapes.
     """
-    _check_module(module)
+    if not isinstance(module, nn.Module):
+        kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+        raise ValueError(
+            f"the module is {kind}: pass an instance of a flax.linen.Module, or give a function "
+            "that makes a module of flax.nnx to from_nnx"
+        )
     network = wrap(game, module, encoding, module)
     check_outputs(game, network)
 
@@ -70,28 +73,6 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
     return unfolded(game, encoding, init, infer, train)
 
 
-def casting(fold: Callable[[Any], Any], dtype: jnp.dtype) -> Callable[[Any], Any]:
-    """Makes a `Network.fold` that also converts the folded weights to a type."""
-    return jax.jit(lambda variables: jax.tree.map(lambda x: x.astype(dtype), fold(variables)))
-
-
-def _check_module(module: Any) -> None:
-    """Raises ValueError unless `module` is a Linen module that can be called with `train`."""
-    if not isinstance(module, nn.Module):
-        kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
-        raise ValueError(
-            f"the module is {kind}: pass an instance of a flax.linen.Module, or give a function "
-            "that makes a module of flax.nnx to from_nnx"
-        )
-    name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
-    kinds = {parameter.kind for parameter in parameters.values()}
-    if "train" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
-        raise ValueError(
-            f"{name}.__call__ does not take train: write __call__(self, planes, train=False), "
-            "where train may be ignored"
-        )
-
-
 def check_outputs(game: Game, network: Network) -> None:
     """Checks a module's outputs for a batch of 3, in evaluation and in training."""
     one = observed_planes(game, network.encoding)
@@ -108,13 +89,13 @@ def check_outputs(game: Game, network: Network) -> None:
     except (FlaxError, TypeError, ValueError) as error:
         reason = str(error).split(" (http")[0].split("\n")[0]
         raise ValueError(
-            f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "
-            f"random numbers ({reason})"
+            f"the module cannot be applied to planes {write_types(planes)} of {game.name}, or "
+            f"draws random numbers ({reason})"
         ) from error
     for heads in returned:
         check_heads(heads, 3, game, "the module")
-    if describe(before) != describe(after):
+    if write_types(before) != write_types(after):
         raise ValueError(
-            f"training makes {describe(after)} of the module's variables {describe(before)}: "
+            f"training makes {write_types(after)} of the module's variables {write_types(before)}: "
             "create them in init, and keep their shapes and types"
         )

@@ -1,6 +1,5 @@
 """Networks from Flax NNX modules."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from flax import nnx
 from jax.core import Tracer
 
 from azjax.games.base import Game
-from azjax.networks.base import Network, observed_planes, unfolded
+from azjax.networks.base import Network, unfolded
 from azjax.networks.modules import average_over_devices, check_outputs
 
 
@@ -32,12 +31,10 @@ def from_nnx(
       encoding: the encoding of the module's input, one of `game.encodings`.
 
     Raises:
-      ValueError: if the game does not have the encoding, `make` or the module does not have this
-        signature, the module keeps a random state, or the outputs have the wrong shapes.
+      ValueError: if the game does not have the encoding, the module keeps a random state, or the
+        outputs have the wrong shapes.
     """
-    _check_make(make)
-    observed_planes(game, encoding)  # Checks the encoding before `make` runs.
-    graph, *_ = nnx.split(nnx.eval_shape(lambda: _check_module(make(nnx.Rngs(0)))))
+    graph, *_ = nnx.split(nnx.eval_shape(lambda: _make_checked(make)))
 
     def init(key):
         return _variables(make(nnx.Rngs(key)))
@@ -65,27 +62,15 @@ def _variables(module: nnx.Module) -> dict[str, Any]:
     return {"params": nnx.to_pure_dict(params), "state": nnx.to_pure_dict(state)}
 
 
-def _check_make(make: Any) -> None:
-    kind = make if isinstance(make, type) else type(make)
-    if issubclass(kind, nn.Module):
-        name = kind.__name__
-        raise ValueError(f"{name} is a module of flax.linen: use from_module(game, module)")
-    if isinstance(make, nnx.Module) or not callable(make):
-        raise ValueError(
-            f"make is of type {kind.__name__}: give a function of rngs that makes a new module in "
-            "each call, such as lambda rngs: Model(9, rngs=rngs)"
-        )
-    try:
-        inspect.signature(make).bind(None)
-    except TypeError as error:
-        raise ValueError(
-            f"make is not a function of rngs alone ({error}): give, for example, "
-            "lambda rngs: Model(9, rngs=rngs)"
-        ) from error
-
-
-def _check_module(module: Any) -> nnx.Module:
+def _make_checked(make: Any) -> nnx.Module:
     """Returns a result of `make` after checking, while tracing, that it can be a network."""
+    if isinstance(make, nnx.Module | nn.Module) or not callable(make):
+        raise ValueError(
+            f"make is of type {type(make).__name__}: give a function of rngs that makes a new "
+            "module in each call, such as lambda rngs: Model(9, rngs=rngs); for a module of "
+            "flax.linen, use from_module"
+        )
+    module = make(nnx.Rngs(0))
     name = type(module).__name__
     if not isinstance(module, nnx.Module) or not callable(module):
         raise ValueError(
@@ -97,11 +82,6 @@ def _check_module(module: Any) -> nnx.Module:
             f"make returns a module, {name}, without parameters or with weights already drawn: "
             "make a new module in each call"
         )
-    for path, part in nnx.iter_modules(module):
-        for attribute, value in vars(part).items():
-            if isinstance(value, Tracer):  # Splitting would make it part of the static structure.
-                place = ".".join(map(str, (*path, attribute)))
-                raise ValueError(f"{name} keeps an array, {place}: make it an nnx.Variable")
     if kept := [".".join(map(str, path)) for path, _ in nnx.to_flat_state(random)]:
         raise ValueError(
             f"{name} keeps a random state, {kept[0]}, but networks draw no random numbers: remove "

@@ -146,9 +146,9 @@ def fold_layer(group: Group, name: str, weights: Weights) -> Weights:
     """Returns the inference form of a layer."""
     if name == "policy":
         bias = jnp.mean(weights["bias"][group.actions], axis=0)
-        return expand(group, name, weights) | {"bias": bias}
+        return copy_weights(group, name, weights) | {"bias": bias}
     if name in FIRST + OUTPUTS:
-        return expand(group, name, weights)
+        return copy_weights(group, name, weights)
     kernel, copies, blocks = weights["kernel"], len(group.copies), len(group.characters)
     # The weights into the first block of copies; those into other blocks are permutations.
     columns = permute(kernel, group.copies[: copies // blocks])
@@ -173,7 +173,7 @@ def apply_layer(group: Group, name: str, weights: Weights, x: Any) -> Any:
     return jnp.concatenate(units, axis=1) if name in HEADS else units
 
 
-def expand(group: Group, name: str, weights: dict[str, Any]) -> dict[str, Any]:
+def copy_weights(group: Group, name: str, weights: dict[str, Any]) -> dict[str, Any]:
     """Returns the weights of all copies of a layer, as those of a plain dense layer."""
     kernel, copies = weights["kernel"], len(group.copies)
     if name == "policy":

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import State, describe
+from azjax.games.base import State, write_types
 
 ROOT = 0
 UNVISITED = -1
@@ -165,7 +165,7 @@ class SearchResult(NamedTuple):
     prior: jax.Array | None = None
 
     def __repr__(self):
-        action, visits = describe(self.action), describe(self.visit_counts)
+        action, visits = write_types(self.action), write_types(self.visit_counts)
         return f"SearchResult(action={action}, visit_counts={visits})"
 
     @property

@@ -17,7 +17,7 @@ import pytest
 
 import azjax
 from azjax import games, players, runs, training
-from azjax.games.base import describe, init_batch
+from azjax.games.base import init_batch, write_types
 from azjax.games.check import check_game
 from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.proof import verify_outputs
@@ -51,7 +51,7 @@ def test_everything_works_in_64_bits():
 
 def trace(function, *args):
     """Traces a function, and checks that its results do not have 64 bits."""
-    assert "64[" not in describe(jax.eval_shape(function, *args))
+    assert "64[" not in write_types(jax.eval_shape(function, *args))
 
 
 def use_everything(folder):
@@ -72,7 +72,7 @@ def use_everything(folder):
     for config in TRAININGS:
         parts = make_parts(config)
         state = training.abstract_state(parts, mesh)
-        assert "64[" not in describe(state)
+        assert "64[" not in write_types(state)
         trace(functools.partial(training.iteration, parts), state)
     azjax.export(shipped, folder / "player.stablehlo", num_simulations=2, batch_size=1)
     parts = make_parts(MLP)
