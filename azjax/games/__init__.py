@@ -64,7 +64,18 @@ def make(name: str) -> Game:
     """
     if not isinstance(name, str):
         raise ValueError(f"the game is {name!r}: use a name, such as 'hex:6' or 'tic_tac_toe'")
-    return _make(name)
+    base, colon, size = name.partition(":")
+    if base == "pgx" and colon:
+        return from_pgx.make(size)
+    if base not in _GAMES or (colon and not has_variants(base)):
+        names = f"{', '.join(_GAMES)}, pgx:NAME such as pgx:go_9x9"
+        raise ValueError(f"unknown game {name!r}: use one of {names}{did_you_mean(base, _GAMES)}")
+    make_one, least, most, pattern = _GAMES[base]
+    if not colon:
+        return make_one()
+    if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
+        raise ValueError(f"{name} has no valid size: write {base}:{pattern}")
+    return make_one(*map(int, size.split("x")))
 
 
 def is_built_in(game: Game) -> bool:
@@ -73,20 +84,3 @@ def is_built_in(game: Game) -> bool:
         return make(game.name) is game
     except ValueError:
         return False
-
-
-@functools.cache
-def _make(name: str) -> Game:
-    base, colon, size = name.partition(":")
-    if base == "pgx" and colon:
-        return from_pgx.make(size)
-    if base not in _GAMES or (colon and not has_variants(base)):
-        names = f"{', '.join(_GAMES)}, pgx:NAME such as pgx:go_9x9"
-        meant = did_you_mean(base, available())
-        raise ValueError(f"unknown game {name!r}: use one of {names}{meant}")
-    make_one, least, most, pattern = _GAMES[base]
-    if not colon:
-        return make_one()
-    if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
-        raise ValueError(f"{name} has no valid size: write {base}:{pattern}")
-    return make_one(*map(int, size.split("x")))

@@ -53,9 +53,6 @@ class Symmetries:
     cells: np.ndarray
     actions: np.ndarray
 
-    def __repr__(self):
-        return f"Symmetries(actions={write_types(self.actions)})"
-
 
 class Positions(NamedTuple):
     """Labelled positions of a game too large for `solver.solve`, used only for evaluation.
@@ -76,9 +73,6 @@ class Positions(NamedTuple):
     classes: tuple[str, ...]
     class_of: np.ndarray
     apart: tuple[str, ...] = ()
-
-    def __repr__(self):
-        return f"Positions(outcomes={self.outcomes.shape}, classes={self.classes})"
 
 
 def write_state(state: State) -> str:
@@ -326,11 +320,11 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
     The condition is `bool []`, or `bool [B]` for batched states.
     """
 
-    def choose(x, y):
+    def select(x, y):
         mask = jnp.reshape(condition, condition.shape + (1,) * (x.ndim - condition.ndim))
         return jnp.where(mask, x, y)
 
-    return jax.tree.map(choose, on_true, on_false)
+    return jax.tree.map(select, on_true, on_false)
 
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:

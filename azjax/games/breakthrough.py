@@ -17,23 +17,18 @@ from azjax.games.base import Display, Game, Symmetries, one_per_size
 from azjax.games.square import (
     State,
     cell_names,
+    check_board,
     make_display,
     make_game,
     observation_planes,
     start,
 )
 
-_LARGEST = 16
-
 
 @one_per_size
 def make(rows: int = 8, columns: int = 8) -> Game:
     """Returns the game of the given size; repeated calls return the same object."""
-    if not (4 <= rows <= _LARGEST and 2 <= columns <= _LARGEST):
-        raise ValueError(
-            f"breakthrough has no board of {rows} by {columns}: use 4 to {_LARGEST} rows and 2 to "
-            f"{_LARGEST} columns"
-        )
+    check_board("breakthrough", rows, columns, least=(4, 2))
     cells, shape = rows * columns, (rows, columns)
     origin, target = _moves(rows, columns)
     turn = np.tile([-1, 0, 1], cells)

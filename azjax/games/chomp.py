@@ -11,19 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, Symmetries, one_per_size
-from azjax.games.square import State, cell_names, make_display, make_game, start
-
-_LARGEST = 16
+from azjax.games.square import State, cell_names, check_board, make_display, make_game, start
 
 
 @one_per_size
 def make(rows: int = 4, columns: int = 5) -> Game:
     """Returns the game of the given size; repeated calls return the same object."""
-    if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST and rows * columns > 1):
-        raise ValueError(
-            f"chomp has no board of {rows} by {columns}: use 1 to {_LARGEST} rows and columns, and "
-            "two squares or more"
-        )
+    check_board("chomp", rows, columns, least=(1, 2))
     shape, squares = (rows, columns), np.arange(rows * columns)
     row, column = np.divmod(squares, columns)
     eaten = (row >= row[:, None]) & (column >= column[:, None])  # By each action.

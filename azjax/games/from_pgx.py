@@ -7,7 +7,6 @@ changes nothing. States do not contain their observation.
 
 import base64
 import functools
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -139,9 +138,11 @@ def _make_display(
         like = othello.display(size)
     elif name.startswith("go_"):
         like = _go_display(size)
+    elif "chess" in name:
+        names = _chess_names(size, player)
+        return Display(lambda state: _write_chess(state, size, int(player(state))), None, names)
     else:
-        names = _chess_names(size, player) if "chess" in name else None
-        return Display(lambda state: _write_pieces(name, state, int(player(state))), None, names)
+        return Display()
 
     def stones(state: Any) -> Stones:
         planes = np.asarray(observe(jax.tree.map(jnp.asarray, state)))
@@ -207,34 +208,15 @@ def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any
     return name_actions
 
 
-_LETTERS = {  # Of the pieces by their numbers.
-    "chess": ".PNBRQK",
-    "gardner_chess": ".PNBRQK",
-    "shogi": ".PLNSBRGK+ABCDE",
-    "animal_shogi": ".PBRKG",
-}
-
-
-def _write_pieces(name: str, state: Any, player: int) -> str:
-    """Returns a board of pieces as text, those of the first player in capitals."""
-    inner, letters = getattr(state, "_x", state), _LETTERS[name]
+def _write_chess(state: Any, size: int, player: int) -> str:
+    """Returns the board as text, the pieces of the first player in capitals."""
+    inner = getattr(state, "_x", state)
     board = np.asarray(inner.board if hasattr(inner, "board") else inner._board)
-    if "shogi" in name:  # Numbers from -1; those of the opponent's pieces come last.
-        kinds = len(letters) - 1
-        board = np.where(board >= kinds, kinds - board - 1, board + 1)
-        grid = np.rot90(board.reshape(-1, 9 if name == "shogi" else 4), 3)
-        grid = -grid[::-1, ::-1] if player else grid
-    else:
-        size = math.isqrt(len(board))
-        grid = np.rot90(board.reshape(size, size))
-        grid = -np.flip(grid, axis=0) if player else grid
+    grid = np.rot90(board.reshape(size, size))
+    grid = -np.flip(grid, axis=0) if player else grid
+    letters = ".PNBRQKkqrbnp"  # The numbers of the opponent's pieces are negative.
     rows = [
-        " ".join(letters[piece] if piece >= 0 else letters[-piece].lower() for piece in row)
-        for row in grid.tolist()
+        f"{size - r} " + " ".join(letters[piece] for piece in row)
+        for r, row in enumerate(grid.tolist())
     ]
-    if "shogi" not in name:
-        ranks = [f"{len(rows) - r} {row}" for r, row in enumerate(rows)]
-        return "\n".join([*ranks, "  " + " ".join("abcdefgh"[: len(rows)])])
-    hands = np.asarray(inner.hand if name == "shogi" else inner._hand)[:: -1 if player else 1]
-    first, second = ("".join(np.repeat([*letters[1 : 1 + len(row)]], row)) or "-" for row in hands)
-    return "\n".join([*rows, f"in hand: {first} and {second.lower()}"])
+    return "\n".join([*rows, "  " + " ".join("abcdefgh"[:size])])

@@ -10,7 +10,7 @@ from azjax.games.base import State
 from azjax.games.rows import distinct, pack
 
 _HASHES = 16  # Pairs of hash functions to try until one distinguishes all positions.
-_MIXER = np.uint32(0x85EBCA77)
+_MIXER = np.uint32(0x85EBCA77)  # A prime of xxHash, whose products mix well.
 
 
 def contents(states: State, axes: int = 0) -> jax.Array:

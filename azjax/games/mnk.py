@@ -8,9 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Display, Game, Symmetries, one_per_size
-from azjax.games.square import State, bound_positions, cell_names, make_display, make_game, start
-
-_WIDEST = 32  # Maximum number of rows, and of columns.
+from azjax.games.square import (
+    State,
+    bound_positions,
+    cell_names,
+    check_board,
+    make_display,
+    make_game,
+    start,
+)
 
 
 @one_per_size
@@ -99,11 +105,8 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
     """Raises ValueError if a board is too small or too large, or a line does not fit on it."""
+    check_board(name, rows, columns)
     longest = max(rows, columns)
-    if not 1 <= min(rows, columns) <= longest <= _WIDEST:
-        raise ValueError(
-            f"{name} has no board of {rows} by {columns}: use 1 to {_WIDEST} rows and columns"
-        )
     if not 1 <= in_a_row <= longest:
         raise ValueError(
             f"{in_a_row} in a row do not fit on {rows} by {columns} in {name}: use 1 to {longest}"

@@ -21,7 +21,7 @@ from azjax.games.base import (
 from azjax.games.rows import batches, distinct, pack, unpack
 from azjax.games.symmetries import symmetries_of
 
-_CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
+_CHUNK, _LARGE_CHUNK = 512, 16_384  # States per compiled call; each shape compiles once.
 
 
 class Solution(NamedTuple):
@@ -112,7 +112,13 @@ def solve(game: Game) -> Solution:
 def _enumerate(game: Game, most: int):
     """Finds the layers of distinct states, breadth first, and the edges between them."""
     frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
+
+    @jax.jit
+    @jax.vmap
+    def play_all(state):
+        step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
+        return (*step, game.legal_actions(state))
+
     layers, discounts, edges, offset = [], [], [], 0
     while size := len(jax.tree.leaves(frontier)[0]):
         if len(layers) > game.max_plies:
@@ -130,7 +136,7 @@ def _enumerate(game: Game, most: int):
         chunk = _CHUNK if size < _LARGE_CHUNK else _LARGE_CHUNK
         parts = [
             (pack(jax.tree.map(lambda leaf, legal=legal: leaf[legal], after)), *edge, legal)
-            for after, *edge, legal in batches(expand, (frontier,), chunk)
+            for after, *edge, legal in batches(play_all, (frontier,), chunk)
         ]
         candidates, reward, discount, legal = map(np.concatenate, zip(*parts, strict=True))
         check_rewards(game, is_reward(reward, discount == 0)[legal])
@@ -141,12 +147,6 @@ def _enumerate(game: Game, most: int):
         edges.append((children, reward, legal))
         frontier = unpack(game, candidates[first])
     return layers, discounts, map(np.concatenate, zip(*edges, strict=True))
-
-
-def _expand(game: Game, state: State):
-    """Plays every action in one state; leaves of the result are `[A, ...]`."""
-    step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
-    return (*step, game.legal_actions(state))
 
 
 def count_games(solution: Solution) -> np.ndarray:

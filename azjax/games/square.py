@@ -12,6 +12,7 @@ from azjax import drawing
 from azjax._settings import did_you_mean
 from azjax.games.base import Display, Game, Symmetries, guard_step
 
+LARGEST = 32  # Rows and columns; larger numbers are typing errors.
 ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
 
@@ -27,6 +28,15 @@ class State(NamedTuple):
     board: jax.Array
     player: jax.Array
     over: jax.Array
+
+
+def check_board(name: str, rows: int, columns: int, least: tuple[int, int] = (1, 1)) -> None:
+    """Raises ValueError if a board has fewer rows or columns than `least`, or more than 32."""
+    if not (least[0] <= rows <= LARGEST and least[1] <= columns <= LARGEST):
+        raise ValueError(
+            f"{name} has no board of {rows} by {columns}: use {least[0]} to {LARGEST} rows and "
+            f"{least[1]} to {LARGEST} columns"
+        )
 
 
 def start(board: np.ndarray) -> State:

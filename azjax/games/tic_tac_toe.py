@@ -1,5 +1,6 @@
 """Tic-tac-toe, the 3,3,3 game; action `i` marks cell `i`, row by row."""
 
+import functools
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -40,6 +41,7 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
     return State(jnp.asarray(cells, jnp.int8), jnp.int8(to_move), jnp.asarray(over))
 
 
+@functools.cache
 def make() -> Game:
-    """Returns the game."""
+    """Returns the game; repeated calls return the same object."""
     return mnk.make(3, 3, 3)._replace(name="tic_tac_toe")

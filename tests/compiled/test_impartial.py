@@ -91,6 +91,6 @@ def test_sizes_that_make_no_game_are_refused():
     assert_refused(
         (lambda: games.make("nim:0x2"), "1 or more stones a heap"),
         (lambda: games.make("nim:100x100"), "127 in all"),
-        (lambda: games.make("chomp:1x1"), "two squares or more"),
-        (lambda: games.make("chomp:17x2"), "1 to 16 rows"),
+        (lambda: games.make("chomp:1x1"), "use 1 to 32 rows and 2 to 32 columns"),
+        (lambda: games.make("chomp:33x2"), "use 1 to 32 rows"),
     )

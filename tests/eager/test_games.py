@@ -77,12 +77,12 @@ def test_refusals(tic_tac_toe):
         ("go", "unknown game 'go': use one of tic_tac_toe"),
         ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
         ("mnk:axbxc", "mnk:axbxc has no valid size"),
-        ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and columns"),
+        ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and 1 to"),
         ("mnk:4x5x6", "6 in a row do not fit on 4 by 5 in mnk: use 1 to 5"),
         ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
         ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
         ("hex:20", "hex has no board of 20 by 20: use 2 to 19"),
-        ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 16 rows and 2 to 16"),
+        ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 32 rows and 2 to 32"),
     ]
     boards = [  # `tests/system/test_games.py` tries every board.
         ([0] * 8, "a board is 9 numbers"),
