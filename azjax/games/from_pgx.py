@@ -5,7 +5,6 @@ The rules and planes come from pgx. This module adapts them to the conventions o
 changes nothing. States do not contain their observation.
 """
 
-import base64
 import functools
 import re
 from collections.abc import Callable
@@ -17,8 +16,7 @@ import numpy as np
 
 from azjax._commands import check_installed
 from azjax._settings import did_you_mean, mixes_types
-from azjax.drawing import Drawing, canvas, node
-from azjax.games import connect_four, mnk, othello
+from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Display, Game, State, Symmetries, guard_step
 from azjax.games.square import State as Stones
 from azjax.games.square import make_display, render_board, with_pass
@@ -129,26 +127,25 @@ def _make_display(
     observe: Callable[[Any], jax.Array],
     player: Callable[[Any], jax.Array],
 ) -> Display:
-    if name == "hex":
-        return Display(draw=_draw)
-    shared = {"tic_tac_toe": mnk.display(3, 3, 3), "connect_four": connect_four.display(6, 7, 4)}
-    if name in shared:
-        like = shared[name]
-    elif name == "othello":
-        like = othello.display(size)
-    elif name.startswith("go_"):
-        like = _go_display(size)
-    elif "chess" in name:
+    if "chess" in name:
         names = _chess_names(size, player)
         return Display(lambda state: _write_chess(state, size, int(player(state))), None, names)
-    else:
+    if "shogi" in name:
         return Display()
+    if name.startswith("go_"):
+        like = _go_display(size)
+    elif name == "hex":  # Its actions are cells.
+        like = hex.display(size, True, mirror=np.arange(size**2))
+    elif name == "connect_four":
+        like = connect_four.display(6, 7, 4)
+    else:
+        like = mnk.display(3, 3, 3) if name == "tic_tac_toe" else othello.display(size)
 
     def stones(state: Any) -> Stones:
         planes = np.asarray(observe(jax.tree.map(jnp.asarray, state)))
         board: Any = (planes[..., 0].astype(int) - planes[..., 1]).ravel()
-        board = -board if int(player(state)) else board
-        return Stones(board, jnp.int8(0), jnp.bool_(False))
+        mover = int(player(state))
+        return Stones(-board if mover else board, jnp.int8(mover), jnp.bool_(False))
 
     def adapt(function: Any) -> Any:
         return lambda state, **options: function(stones(state), **options)
@@ -166,15 +163,6 @@ def _go_display(size: int) -> Display:
         lambda state, is_made: actions,
         lambda state: render_board(state.board, (size, size), names=names),
     )
-
-
-def _draw(state: Any, values=None, labels=None, last=None, size: float = 300) -> Drawing:
-    """Draws a position as pgx does, without values, labels and the last move."""
-    del values, labels, last
-    state = jax.tree.map(jnp.asarray, state)
-    content = base64.b64encode(state.to_svg().encode()).decode()
-    image = {"href": f"data:image/svg+xml;base64,{content}", "width": size, "height": size}
-    return canvas(size, size, node("image", image), label=state.env_id)
 
 
 def _chess_names(size: int, player: Callable[[Any], jax.Array]) -> Callable[[Any], list[str]]:

@@ -60,7 +60,8 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
     """
     if not 2 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 2 to {_LARGEST}")
-    cells, mirror, dtype = n * n, _mirror(n), np.dtype(np.int8 if n <= 11 else np.int16)
+    cells, dtype = n * n, np.dtype(np.int8 if n <= 11 else np.int16)
+    mirror = np.arange(cells).reshape(n, n).T.ravel()  # Across the long diagonal.
     neighbors, numbers = _neighbors(n), np.arange(1, cells + 1, dtype=dtype)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
@@ -115,13 +116,8 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         symmetries=with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
         most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=_display(n, swap),
+        display=display(n, swap, mirror),
     )
-
-
-def _mirror(n: int) -> np.ndarray:
-    """Returns the mirror image of each cell across the long diagonal, `int [n * n]`."""
-    return np.arange(n * n).reshape(n, n).T.ravel()
 
 
 def _neighbors(n: int) -> np.ndarray:
@@ -133,10 +129,13 @@ def _neighbors(n: int) -> np.ndarray:
     return np.where(is_on_board, rows * n + columns, np.arange(n * n)[:, None])
 
 
-def _display(n: int, swap: bool) -> Display:
-    """Returns the display; an action is named and drawn where its stone appears."""
+def display(n: int, swap: bool, mirror: np.ndarray) -> Display:
+    """Returns the display; an action is named and drawn where its stone appears.
+
+    `mirror` has the cells of O's actions.
+    """
     none = np.full(int(swap), n * n)
-    cells = [np.append(order, none) for order in (np.arange(n * n), _mirror(n))]
+    cells = [np.append(order, none) for order in (np.arange(n * n), mirror)]
     names = (*cell_names(n, n), "swap")
     return make_display(
         (n, n),

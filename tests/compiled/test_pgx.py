@@ -3,7 +3,6 @@
 `tests/system/test_games.py` has the larger games.
 """
 
-import base64
 import sys
 
 import jax
@@ -59,11 +58,7 @@ def test_chess_has_the_same_names_of_moves_for_both_players():
 def test_states_of_the_host_have_pictures(name):
     game = games.make(f"pgx:{name}")
     state = jax.device_get(game.init())
-    drawn = game.display.draw(state, size=90).element
-    assert drawn.get("width") == "90"
-    if name == "hex":
-        content = base64.b64decode(drawn[0].get("href").partition("base64,")[2]).decode()
-        assert content == game.init().to_svg()
+    assert game.display.draw(state, size=90).element.get("width") == "90"
 
 
 def test_go_has_its_own_coordinates():
