@@ -28,7 +28,7 @@ from azjax.cli import console, verify
 from azjax.games import Game
 from azjax.players import Agent, network_agent
 from azjax.players.overrides import Overrides, make_lookup, oriented_overrides
-from azjax.proof.exhaustive import Exploration, Watch, explore, finish
+from azjax.proof.exhaustive import Exploration, explore
 from azjax.proof.repair import load_table, table_path
 from azjax.proof.seat_proof import SEATS, make_decide
 from azjax.runs import pretrained
@@ -60,7 +60,6 @@ def prune(
     overrides: Overrides,
     seat: int,
     folder: pathlib.Path,
-    watch: Watch = finish,
     **settings: Any,
 ) -> tuple[Overrides, Exploration]:
     """Explores all games of a player with overrides, and keeps only the overrides that it needs.
@@ -88,7 +87,7 @@ def prune(
 
     symmetric = game.symmetries is not None
     steps = explore(game, act, seat, folder, symmetric=symmetric, **settings)
-    last = watch(steps)
+    last = verify.watch(steps)
     return Overrides(overrides.planes[is_needed], overrides.actions[is_needed]), last
 
 
@@ -110,7 +109,7 @@ def run(options: Options) -> int:
     alone = network_agent(game, player.parts.evaluate, player.params)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         needed, last = prune(
-            game, network.encoding, alone, both, seat, pathlib.Path(folder, "games"), verify.watch
+            game, network.encoding, alone, both, seat, pathlib.Path(folder, "games")
         )
     won, drawn, lost = last.ends.moves
     print(f"{last.ends.decisions:,} decisions; ends: {won:,} won, {drawn:,} drawn, {lost:,} lost")

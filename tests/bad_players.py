@@ -94,7 +94,8 @@ def small_batches():
 def explore_all(game, act, seat, folder, **settings):
     """The last step of exhaustive play."""
     with small_batches():
-        return exhaustive.finish(exhaustive.explore(game, act, seat, folder, **settings))
+        *_, last = exhaustive.explore(game, act, seat, folder, **settings)
+        return last
 
 
 def replay(game, lines):

@@ -6,7 +6,6 @@ Explorations and repairs are interrupted at several stages, one file is damaged,
 They must give the results of undamaged files, or refuse the file in one sentence.
 """
 
-import contextlib
 import itertools
 import pathlib
 import shutil
@@ -19,8 +18,8 @@ import jax
 import numpy as np
 import pytest
 
-import azjax
 from azjax.proof import exhaustive
+from azjax.proof.seat_proof import explore_seat
 from bad_players import (
     highest,
     lowest,
@@ -49,17 +48,13 @@ def explored(folder, stops=(2, 9, 17, 26)):
         return exhaustive.explore(one.game, folder=path / "games", **settings)
 
     def resume(path):
-        last = exhaustive.finish(explore(path))
+        *_, last = explore(path)
         return last.ends, last.lost, [*exhaustive.lost_games(path / "games")]
 
     for stop in stops:
-        exhaustive.finish(itertools.islice(explore(folder / f"explored {stop}"), stop))
+        assert [*itertools.islice(explore(folder / f"explored {stop}"), stop)]
     resume(folder / "explored")
     return Case(resume, [*sorted(folder.glob("explored*"))])
-
-
-class Interrupted(Exception):
-    """A repair is interrupted."""
 
 
 def repaired(folder, stops=(3, 9, 40)):
@@ -68,23 +63,15 @@ def repaired(folder, stops=(3, 9, 40)):
     player = make_player(moves_of(one.rules, lowest), "misere_pile")
 
     def resume(path, stop=None):
-        counts = itertools.count()
-
-        def watch(steps):
-            return exhaustive.finish(step for step in steps if not is_stopped())
-
-        def is_stopped():
-            if next(counts) == stop:
-                raise Interrupted
-            return False
-
-        proof = azjax.repair(player, "first", 9, path, watch=watch)
-        return proof.exploration.ends, proof.lost, proof.is_proof, proof.table
+        steps = explore_seat(player, "first", path, simulations=0, rounds=9)
+        *_, last = itertools.islice(steps, stop)
+        steps.close()
+        if stop is None:
+            return last.exploration.ends, last.lost, last.is_proof, last.table
 
     for stop in stops:
         (folder / f"repaired {stop}").mkdir()
-        with contextlib.suppress(Interrupted):
-            resume(folder / f"repaired {stop}", stop)
+        resume(folder / f"repaired {stop}", stop)
     (folder / "repaired").mkdir()
     resume(folder / "repaired")
     return Case(resume, [*sorted(folder.glob("repaired*"))])

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import pathlib
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
+from azjax._commands import write_note
 from azjax._settings import AnySimulations, Count
 from azjax.cli import console, custom
 from azjax.cli.parsing import Place
@@ -27,10 +29,8 @@ from azjax.games.base import (
 from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof import exhaustive
 from azjax.proof.labelled import BATCH, MEAN, ErrorCounts, count_errors, rates
-from azjax.proof.repair import OverrideTable
-from azjax.proof.seat_proof import SeatProof, prove_seat
+from azjax.proof.seat_proof import SeatProof, explore_seat
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
 from azjax.training.memory import check_trees
@@ -245,23 +245,8 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
     assert options.lines is not None
     simulations = options.simulations[0] if options.simulations else 0
 
-    def show_round(proof: SeatProof, table: OverrideTable) -> None:
-        if not options.json:
-            print(
-                f"round {table.rounds}: {proof.lost:,} lost ends; the override table has "
-                f"{len(table.actions):,} moves now, symmetric copies included",
-                flush=True,
-            )
-
-    proof = prove_seat(
-        player,
-        options.lines,
-        simulations=simulations,
-        run_dir=run_dir,
-        rounds=options.repair,
-        watch=watch,
-        notify=show_round,
-    )
+    settings = {"simulations": simulations, "rounds": options.repair}
+    proof = watch(explore_seat(player, options.lines, run_dir, **settings))
     if options.json:
         print(json.dumps(_content(player, options.lines, simulations, proof), indent=2))
     else:
@@ -269,16 +254,22 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
     return 0 if proof.is_proof else 1
 
 
-def watch(steps: exhaustive.Steps) -> exhaustive.Exploration:
-    """Shows the progress of the current ply; returns the last step."""
+def watch(steps: Iterator[Any]) -> Any:
+    """Shows the progress of the current ply, and each round of repair; returns the last step."""
     step = None
     with console.progress() as progress:
         bar = progress.add_task("")
         for step in steps:
+            if isinstance(step, SeatProof):
+                if step.table.rounds:
+                    write_note(
+                        f"round {step.table.rounds}: {step.lost:,} lost ends with an override "
+                        f"table of {len(step.table.actions):,} moves, symmetric copies included"
+                    )
+                continue
             lost = f"{step.ends.moves[2]:,} lost ends"
             text = f"ply {step.ply:2}: {step.total:,} positions; {lost}"
             progress.update(bar, completed=step.positions, total=step.total, description=text)
-    assert step is not None  # Every exploration has a start.
     return step
 
 

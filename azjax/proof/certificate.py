@@ -17,7 +17,6 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-import azjax
 from azjax import runs
 from azjax._settings import Count, checked
 from azjax.games import solver
@@ -120,9 +119,9 @@ def reached(goal: Goal, verdict: Verdict) -> bool:
 
 def versions() -> dict[str, str]:
     """Returns the versions of azjax, Python and the packages that results depend on."""
-    packages = ("jax", "jaxlib", "flax", "optax", "mctx")
-    installed = {name: importlib.metadata.version(name) for name in packages}
-    return {"azjax": azjax.__version__, "python": platform.python_version(), **installed}
+    version, packages = importlib.metadata.version, ("jax", "jaxlib", "flax", "optax", "mctx")
+    installed = {name: version(name) for name in packages}
+    return {"azjax": version("azjax"), "python": platform.python_version(), **installed}
 
 
 def device_name(devices: Iterable[Any] | None = None) -> str:

@@ -6,11 +6,10 @@ symmetric copies of a position if the player is equivariant. The positions of a 
 files, which bounds memory and lets an interrupted exploration resume; see `ply_files`.
 """
 
-import collections
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +42,6 @@ class Exploration(NamedTuple):
     breaks_symmetry: bool  # Whether the player was observed to break symmetry.
 
 
-Steps = Iterator[Exploration]
-Watch = Callable[[Steps], Exploration]  # Consumes the steps and returns the last one.
-
-
 def explore(
     game: Game,
     act: Act,
@@ -56,7 +51,7 @@ def explore(
     symmetric: bool = False,
     compare: bool = False,
     starts: Sequence[Line] = ((),),
-) -> Iterator[Exploration]:
+) -> Generator[Exploration, None, Exploration]:
     """Plays a player against all replies; resumes an interrupted exploration.
 
     Args:
@@ -73,7 +68,8 @@ def explore(
       starts: lines to the positions from which games are explored.
 
     Yields:
-      The state of the exploration after each part. The last one covers all games.
+      The state of the exploration after each part. The last one covers all games; it is returned
+      as well, as the value of `yield from`.
     """
     if seat not in (0, 1):
         raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
@@ -91,7 +87,7 @@ def explore(
             if not np.isclose(here.games, games, rtol=1e-9, atol=0):  # Sums of floats are rounded.
                 raise ValueError(f"{here.games:g} games lead there, not {games:g}")
         if not here.bounds[-1]:
-            return
+            break
         if ply + shortest >= game.max_plies:
             [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
             raise ValueError(
@@ -110,6 +106,7 @@ def explore(
             ply_files.gather(folder, ply, part_size)
         for path in (*here.folder.glob("children-*"), *here.folder.glob("part-*")):
             remove(path)
+    return state
 
 
 def _add_part(state: Exploration, folder: pathlib.Path, part: dict[str, Any]) -> Exploration:
@@ -157,11 +154,6 @@ def _explore_ply(
         return paths[number]
 
     return ply_files.in_threads(make_chosen, choose_all())
-
-
-def finish(steps: Steps) -> Exploration:
-    """Returns the last step of an exploration."""
-    return collections.deque(steps, maxlen=1)[0]
 
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:

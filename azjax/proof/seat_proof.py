@@ -1,9 +1,10 @@
 """Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
 
+import contextlib
 import functools
 import pathlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ from azjax.networks.base import observed_planes
 from azjax.players import Agent, Decision
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.proof import exhaustive
-from azjax.proof.exhaustive import Watch, finish
+from azjax.proof.exhaustive import Exploration
 from azjax.proof.repair import (
     TABLE_SUFFIX,
     OverrideTable,
@@ -48,7 +49,7 @@ _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 class SeatProof(NamedTuple):
     """The result of exhaustive play in one seat."""
 
-    exploration: exhaustive.Exploration
+    exploration: Exploration
     folder: pathlib.Path  # The files of the exploration, which are deleted if they are temporary.
     symmetric: bool  # Whether symmetric copies of a position were explored once.
     table: OverrideTable  # The moves that override those of the network or its search.
@@ -87,13 +88,11 @@ def prove_seat(
     *,
     simulations: int = 0,
     rounds: int = 0,
-    watch: Watch = finish,
-    notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
 ) -> SeatProof:
     """Plays a player against every reply; with `rounds`, also repairs moves that lose.
 
     The network does not change; better moves go into an override table. All results are stored in
-    the folder, so an interrupted call resumes.
+    the folder, so an interrupted call resumes. `explore_seat` also yields its progress.
 
     Args:
       player: the trained player.
@@ -103,38 +102,46 @@ def prove_seat(
       simulations: simulations of its search; 0 for the network alone.
       rounds: maximum number of repair rounds, including those of earlier calls. With 0, nothing is
         repaired, and the override table of earlier calls is not used.
-      watch: consumes the steps of each exploration and returns the last one.
-      notify: called after each round with its result and the next override table.
+    """
+    *_, proof = explore_seat(player, seat, run_dir, simulations=simulations, rounds=rounds)
+    return proof
+
+
+def explore_seat(
+    player: Player, seat: Seat, run_dir: Path | None = None, *, simulations: int, rounds: int
+) -> Iterator[Any]:
+    """Yields the progress of `prove_seat`.
+
+    This is an `Exploration` after each part of the games, and a `SeatProof` after all games of the
+    player with an override table. The last one is the result.
     """
     checked("player", player, Player)
     seat = checked("seat", seat, Seat)
     simulations = checked("simulations", simulations, AnySimulations)
     rounds = checked("rounds", rounds, Count)
-    run_dir = player.run_dir if run_dir is None else run_dir
-    if run_dir is None:
-        settings = {"simulations": simulations, "rounds": rounds, "watch": watch, "notify": notify}
-        with tempfile.TemporaryDirectory() as folder:
-            return prove_seat(player, seat, folder, **settings)
     make_agent(player, simulations or (_SHORTEST if rounds else 0))  # Raises before any game.
-    path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
-    check_links(run_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    games = _Games(player, SEATS[seat], simulations, path, watch)
-    with directory.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
+    with contextlib.ExitStack() as stack:
+        run_dir = player.run_dir if run_dir is None else run_dir
+        if run_dir is None:
+            run_dir = stack.enter_context(tempfile.TemporaryDirectory())
+        path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
+        check_links(run_dir)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        games = _Games(player, SEATS[seat], simulations, path)
+        lock = path.parent, f"{games.name}.lock", "explores the games of this player"
+        stack.enter_context(directory.hold(*lock))
         table = empty_table(player.game)
         if rounds and path.exists():
             table = load_table(path, player.game)
         while True:
-            proof = games.explore(table)
+            yield (proof := (yield from games.explore(table)))
             if proof.is_proof or table.rounds >= rounds:
-                return proof
-            better, starts = games.improve(proof)
-            better = better._replace(rounds=table.rounds + 1)
-            save_table(path, better)
-            notify(proof, better)
+                return
+            table, starts = yield from games.improve(proof)
+            table = table._replace(rounds=table.rounds + 1)
+            save_table(path, table)
             if not starts:
-                return proof  # Every first move is refuted: these games cannot be saved.
-            table = better
+                return  # Every first move is refuted: these games cannot be saved.
 
 
 def _digest(player: Player, table: OverrideTable) -> str:
@@ -172,13 +179,12 @@ class _Games(NamedTuple):
     seat: int
     simulations: int
     path: pathlib.Path
-    watch: Watch
 
     @property
     def name(self) -> str:
         return self.path.name.removesuffix(TABLE_SUFFIX)
 
-    def explore(self, table: OverrideTable) -> SeatProof:
+    def explore(self, table: OverrideTable) -> Generator[Exploration, None, SeatProof]:
         """Plays the player with an override table against every reply.
 
         If the network is equivariant, symmetric copies of a position are explored once. This is not
@@ -195,21 +201,23 @@ class _Games(NamedTuple):
                 if not folder.name.startswith(prefix):
                     remove(folder)  # The exploration of an earlier table.
         act = make_act(game, make_agent(self.player, self.simulations), table)
-        symmetric = network.symmetric
 
         def explore(kind, **settings):
             folder = self.path.parent / f"{prefix}{kind}"
-            return folder, self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
+            last = yield from exhaustive.explore(game, act, self.seat, folder, **settings)
+            return SeatProof(last, folder, settings["symmetric"], table)
 
-        folder, last = explore("", symmetric=symmetric)
+        proof = yield from explore("", symmetric=network.symmetric)
         is_exact = network.exact and not self.simulations and not has_table
-        if symmetric and not is_exact and not last.ends.moves[2]:
-            folder, last = explore("-compared", symmetric=True, compare=True)
-            if last.breaks_symmetry:
-                (folder, last), symmetric = explore("-copies"), False
-        return SeatProof(last, folder, symmetric, table)
+        if network.symmetric and not is_exact and not proof.lost:
+            proof = yield from explore("-compared", symmetric=True, compare=True)
+            if proof.exploration.breaks_symmetry:
+                proof = yield from explore("-copies", symmetric=False)
+        return proof
 
-    def improve(self, proof: SeatProof) -> tuple[OverrideTable, list[Line]]:
+    def improve(
+        self, proof: SeatProof
+    ) -> Generator[Exploration, None, tuple[OverrideTable, list[Line]]]:
         """Repairs the lost games of an exploration, and then those that follow from the repair.
 
         The table is saved after each repair, so its moves survive an interruption.
@@ -233,7 +241,7 @@ class _Games(NamedTuple):
             settings = {"symmetric": proof.symmetric, "starts": starts}
             with tempfile.TemporaryDirectory(dir=self.path.parent) as temporary:
                 folder = pathlib.Path(temporary, "lines")
-                self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
+                yield from exhaustive.explore(game, act, self.seat, folder, **settings)
                 lost = list(exhaustive.lost_games(folder))
             if not lost:
                 break

@@ -29,7 +29,7 @@ from azjax.games.check import check_game
 from azjax.games.square import ENCODINGS, with_pass
 from azjax.players import random_agent
 from azjax.players.arena import play_match
-from azjax.proof.exhaustive import explore, finish
+from azjax.proof.exhaustive import explore
 from integers import observe
 from nim import NIM
 from reference import Position, sign
@@ -287,7 +287,7 @@ def test_who_counts_results_refuses_rewards_outside_the_contract(tmp_path):
         rows += [
             (functools.partial(play_match, game, agent, agent, 32, key), said),
             (functools.partial(solver.solve, game), said),
-            (functools.partial(finish, explored), said),
+            (functools.partial(list, explored), said),
             (functools.partial(azjax.train, game, tmp_path / "run"), "violates the contract: "),
         ]
     with guard.sharing():

@@ -201,20 +201,24 @@ def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_p
         starts[:] = [(0,)] if len(expected) > 1 else []
         table = repair.empty_table(player.game)._replace(rounds=rounds)
         proof = seat_proof.SeatProof(None, tmp_path, False, table)
-        seat_proof._Games(player, 0, simulations, tmp_path / "t.npz", seat_proof.finish).improve(
-            proof
-        )
+        list(seat_proof._Games(player, 0, simulations, tmp_path / "t.npz").improve(proof))
         assert numbers == [simulations, *expected]
         del numbers[:]
 
 
 def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):
     """The result is of the explored player, without the next override table."""
-    player, rounds = make_player(moves_of(misere_pile_rules, lowest), "misere_pile"), []
-    notify = lambda proof, table: rounds.append(proof.lost)  # noqa: E731
-    proof = azjax.repair(player, "second", 9, tmp_path, notify=notify)
-    assert proof.lost > 0 and len(rounds) == proof.table.rounds + 1 < 9
-    del rounds[:]  # With five stones the first player wins.
-    better = azjax.repair(player, "first", 9, tmp_path, notify=notify)
-    assert better.is_proof and better.lost == 0 < len(better.table.actions)
-    assert rounds[0] > 0 and len(rounds) == better.table.rounds
+    player = make_player(moves_of(misere_pile_rules, lowest), "misere_pile")
+    path = repair.table_path(tmp_path, 6, 1, 0)
+
+    def rounds(seat):
+        steps = seat_proof.explore_seat(player, seat, tmp_path, simulations=0, rounds=9)
+        proofs = [step for step in steps if isinstance(step, seat_proof.SeatProof)]
+        assert [proof.table.rounds for proof in proofs] == [*range(len(proofs))]
+        return proofs
+
+    *_, last = rounds("second")
+    assert last.lost > 0 and last.table.rounds < 8
+    assert repair.load_table(path, player.game).rounds == last.table.rounds + 1
+    first, *_, last = rounds("first")  # With five stones the first player wins.
+    assert first.lost > 0 == last.lost and last.is_proof and len(last.table.actions)

@@ -60,6 +60,15 @@ STEPS = [  # Symmetric, exact, simulations, table, result; steps, still symmetri
 ]
 
 
+def returned(steps):
+    """Runs a generator; returns the value that it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
 def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
     """All copies are explored if the player breaks symmetry."""
     for name in ("make_agent", "make_act"):
@@ -70,21 +79,21 @@ def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
         def explore(game, act, seat, folder, explored=explored, result=result, **settings):
             assert (game, seat) == (PARTS.game, 1)
             explored.append((folder, settings))
-            return [exploration(**result)._replace(ply=len(explored))]
+            yield (last := exploration(**result)._replace(ply=len(explored)))
+            return last
 
         monkeypatch.setattr(seat_proof.exhaustive, "explore", explore)
         network = PARTS.network._replace(symmetric=symmetric, exact=exact)
         player = Player(PARTS._replace(network=network), PLAYER.params, 6)
         path = table_path(tmp_path, 6, 1, simulations)
-        games = seat_proof._Games(player, 1, simulations, path, seat_proof.exhaustive.finish)
-        proof = games.explore(table)
+        proof = returned(seat_proof._Games(player, 1, simulations, path).explore(table))
         begin = f"6-second-{simulations}-" + "overrides-" * len(table.actions)
         begin += seat_proof._digest(player, table)
         assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
         settings = {
             ONCE: {"symmetric": symmetric},
             COMPARED: {"symmetric": True, "compare": True},
-            COPIES: {},
+            COPIES: {"symmetric": False},
         }
         assert [given for _, given in explored] == [settings[step] for step in steps]
         assert (proof.folder, proof.symmetric) == (explored[-1][0], stays)
@@ -100,10 +109,9 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
         (tmp_path / "lines" / name).mkdir(parents=True)
     for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seat_proof, name, lambda *given: types.SimpleNamespace(name="x"))
-    monkeypatch.setattr(seat_proof.exhaustive, "explore", lambda *given, **settings: [START])
+    monkeypatch.setattr(seat_proof.exhaustive, "explore", lambda *given, **settings: iter([START]))
     path = table_path(tmp_path, 6, 0, 0)
-    games = seat_proof._Games(PLAYER, 0, 0, path, seat_proof.exhaustive.finish)
-    games.explore(table_of(4, 0))
+    assert [*seat_proof._Games(PLAYER, 0, 0, path).explore(table_of(4, 0))] == [START]
     assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
 
 

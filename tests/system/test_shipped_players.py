@@ -11,7 +11,7 @@ from azjax._commands import command
 from azjax.cli import verify
 from azjax.networks.integers import make_quantized
 from azjax.proof import seat_proof
-from azjax.proof.exhaustive import explore, finish
+from azjax.proof.exhaustive import explore
 from azjax.proof.repair import OverrideTable, load_table, save_table
 from azjax.runs import pretrained
 from experiments import add_overrides
@@ -39,9 +39,7 @@ def test_moves_of_exact_networks_need_no_comparison_and_pass_it(tmp_path):
     assert proof.is_proof and proof.symmetric
     act = seat_proof.make_act(player.game, seat_proof.make_agent(player, 0), proof.table)
     settings = {"symmetric": True, "compare": True}
-    last = finish(
-        explore(player.game, act, seat_proof.SEATS["second"], tmp_path / "compared", **settings)
-    )
+    *_, last = explore(player.game, act, 1, tmp_path / "compared", **settings)
     assert not last.breaks_symmetry
     assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])
 
