@@ -52,7 +52,6 @@ def mlp(game: Game) -> Network:
         encoding=game.encodings[0],
         init=lambda key: {"params": eqx.filter(make(key), eqx.is_inexact_array)},
         train=lambda variables, planes, axis_name: (infer(variables, planes), {}),
-        fold=lambda variables: variables,
         infer=infer,
         made_for=(*one.shape, game.num_actions),
     )

@@ -21,7 +21,6 @@ def make(rows: int = 4, columns: int = 5) -> Game:
     shape, squares = (rows, columns), np.arange(rows * columns)
     row, column = np.divmod(squares, columns)
     eaten = (row >= row[:, None]) & (column >= column[:, None])  # By each action.
-    names = cell_names(rows, columns)
 
     def legal_actions(state: State) -> jax.Array:
         return state.board == 1
@@ -49,5 +48,5 @@ def make(rows: int = 4, columns: int = 5) -> Game:
         symmetries=Symmetries(copies, copies) if rows == columns else None,
         # The edge of what is left is a path from corner to corner.
         most_positions=math.comb(rows + columns, rows) * len(squares),
-        display=make_display(shape, lambda state: names, lambda state, is_made: squares),
+        display=make_display(shape, cell_names(rows, columns)),
     )

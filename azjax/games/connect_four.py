@@ -104,8 +104,8 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
 
     return make_display(
         (rows, columns),
-        name_actions=lambda state: names,
-        find_cells=find_cells,
+        names,
+        find_cells,
         render=render,
         cell_size=24,
         lines=find_lines(rows, columns, in_a_row),

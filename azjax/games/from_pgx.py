@@ -155,13 +155,12 @@ def _make_display(
 
 def _go_display(size: int) -> Display:
     """Returns the display of Go, with its own coordinates: `a1` is the lower left, without `i`."""
-    letters, actions = "abcdefghjklmnopqrst"[:size], np.arange(size**2 + 1)
+    letters = "abcdefghjklmnopqrst"[:size]
     names = [f"{letter}{row}" for row in range(size, 0, -1) for letter in letters]
     return make_display(
         (size, size),
-        lambda state: [*names, "pass"],
-        lambda state, is_made: actions,
-        lambda state: render_board(state.board, (size, size), names=names),
+        [*names, "pass"],
+        render=lambda state: render_board(state.board, (size, size), names=names),
     )
 
 

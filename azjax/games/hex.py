@@ -139,7 +139,7 @@ def display(n: int, swap: bool, mirror: np.ndarray) -> Display:
     names = (*cell_names(n, n), "swap")
     return make_display(
         (n, n),
-        name_actions=lambda state: [names[cell] for cell in cells[state.player]],
+        lambda state: [names[cell] for cell in cells[state.player]],
         find_cells=lambda state, is_made: cells[state.player ^ is_made],
         render=lambda state: render_board(state.board, (n, n), slant=1),
         cell_size=45,

@@ -54,7 +54,7 @@ def symmetries(rows: int, columns: int) -> Symmetries:
 
 def display(rows: int, columns: int, in_a_row: int) -> Display:
     """Returns the display; in its text, empty cells show their names."""
-    names, every = cell_names(rows, columns), np.arange(rows * columns)
+    names = cell_names(rows, columns)
     width = max(map(len, names))
 
     def render(state: State) -> str:
@@ -68,8 +68,7 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
 
     return make_display(
         (rows, columns),
-        name_actions=lambda state: names,
-        find_cells=lambda state, is_made: every,
+        names,
         render=render,
         cell_size=40,
         lines=find_lines(rows, columns, in_a_row),

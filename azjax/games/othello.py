@@ -112,5 +112,4 @@ def symmetries(n: int) -> Symmetries:
 
 def display(n: int) -> Display:
     """Returns the display; the last action is a pass, which has no cell."""
-    actions, names = np.arange(n * n + 1), (*cell_names(n, n), "pass")
-    return make_display((n, n), lambda state: names, lambda state, is_made: actions)
+    return make_display((n, n), (*cell_names(n, n), "pass"))

@@ -133,8 +133,8 @@ def column_name(column: int) -> str:
 
 def make_display(
     shape: tuple[int, int],
-    name_actions: Callable[[Any], Sequence[str]],
-    find_cells: Callable[[Any, bool], np.ndarray],
+    names: Sequence[str] | Callable[[Any], Sequence[str]],
+    find_cells: Callable[[Any, bool], np.ndarray] | None = None,
     render: Callable[[Any], str] | None = None,
     cell_size: float = 30,
     **look: Any,
@@ -143,17 +143,26 @@ def make_display(
 
     Args:
       shape: rows and columns.
-      name_actions: see `Display`.
+      names: the names of the actions, or `Display.name_actions`.
       find_cells: `(state, is_made) -> int [A]`, the cell to which each action leads: an action of
-        the mover or, if it is made already, of the opponent. Other numbers mean no cell.
+        the mover or, if it is made already, of the opponent. Other numbers mean no cell. The
+        default is the number of the action.
       render: see `Display`; the default is `render_board`.
       cell_size: default width of a cell in pixels.
       **look: further arguments of `drawing.board`.
     """
     count = shape[0] * shape[1]
 
+    def name_actions(state):
+        return names(state) if callable(names) else names
+
+    def cells_of(state, is_made):
+        if find_cells is None:
+            return np.arange(len(name_actions(state)))
+        return np.asarray(find_cells(state, is_made))
+
     def draw(state, values=None, labels=None, last=None, size=cell_size * shape[1]):
-        cells = np.asarray(find_cells(state, False))
+        cells = cells_of(state, False)
         cells = np.where((cells >= 0) & (cells < count), cells, count)
         if values is not None:
             values = np.bincount(cells, np.asarray(values), count + 1)[:count]
@@ -161,7 +170,7 @@ def make_display(
             named = [np.flatnonzero(cells == cell) for cell in range(count)]
             labels = [" ".join(labels[i] for i in some if labels[i]) for some in named]
         if last is not None:
-            last = int(find_cells(state, True)[last])
+            last = int(cells_of(state, True)[last])
             last = last if 0 <= last < count else None
         options = {"values": values, "labels": labels, "last": last, "size": size}
         return drawing.board(np.asarray(state.board), shape, **options, **look)

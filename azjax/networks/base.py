@@ -59,8 +59,8 @@ class Network(NamedTuple):
         uses the batch's statistics. `updated` has the new values of all entries of `variables`
         except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
         over which to average them (`jax.lax.pmean`), or None outside of a mesh.
-      fold: `variables -> folded`, the arrays that `infer` needs; may be the identity.
       infer: `(folded, planes [B, H, W, C]) -> outputs`, in evaluation mode.
+      fold: `variables -> folded`, the arrays that `infer` needs.
       symmetric: whether symmetric copies of a position get symmetric outputs.
       plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
@@ -72,8 +72,8 @@ class Network(NamedTuple):
     encoding: str
     init: Callable[[jax.Array], Variables]
     train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]]
-    fold: Callable[[Variables], Folded]
     infer: Callable[[Folded, jax.Array], Outputs]
+    fold: Callable[[Variables], Folded] = lambda variables: variables
     symmetric: bool = False
     plain: Callable[[Folded], Plain] | None = None
     made_for: tuple[int, ...] | None = None
@@ -83,16 +83,9 @@ class Network(NamedTuple):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
 
 
-def unfolded(game: Game, encoding: str, init: Any, infer: Any, train: Any) -> Network:
-    """Makes a network that uses its variables for inference without conversion."""
-    return Network(
-        encoding,
-        init,
-        train,
-        fold=lambda variables: variables,
-        infer=infer,
-        made_for=(*observed_planes(game, encoding).shape, game.num_actions),
-    )
+def sizes(game: Game, encoding: str) -> tuple[int, ...]:
+    """Returns `Network.made_for` of networks for a game; checks the encoding."""
+    return (*observed_planes(game, encoding).shape, game.num_actions)
 
 
 def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
@@ -113,7 +106,7 @@ def check_network(game: Game, network: Network) -> None:
             f"the network is of type {type(network).__name__}: use a Network, such as one "
             "that networks.from_module makes from a Flax module"
         )
-    *shape, actions = wanted = (*observed_planes(game, network.encoding).shape, game.num_actions)
+    *shape, actions = wanted = sizes(game, network.encoding)
     if network.made_for not in (None, wanted):
         *given, others = network.made_for
         raise ValueError(

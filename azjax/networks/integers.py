@@ -16,8 +16,7 @@ symmetric network gives equal logits to actions that are symmetric copies of eac
 networks thus stay exactly symmetric.
 """
 
-import functools
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +27,13 @@ from azjax.games.base import Game
 from azjax.games.symmetries import orient
 from azjax.networks.base import (
     DType,
+    Folded,
     Network,
     Outputs,
     Plain,
     Variables,
     choose_dtype,
-    observed_planes,
+    sizes,
 )
 from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, copy_weights, symmetry_group
 
@@ -63,21 +63,53 @@ def make_quantized(
     """
     group = symmetry_group(game, symmetric)
     check_sums(group, variables)
-    shape = observed_planes(game, encoding).shape
     factors = choose_dtype(dtype, resolve_platform(None))
-    fold = functools.partial(_fold, group, factors)
-    before_heads = len(variables["params"]) - len(HEADS + OUTPUTS)
-    layers = tuple(f"Dense_{i}" for i in range(before_heads))
-    infer = functools.partial(_infer, group, layers)
+    layers = [f"Dense_{i}" for i in range(len(variables["params"]) - len(HEADS + OUTPUTS))]
+
+    def fold(variables: Variables) -> Folded:
+        """Returns dense layers: kernels in the type of the factors, all else in float32."""
+
+        def dense(name, layer):
+            layer = copy_weights(group, name, layer)
+            shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
+            factor = jnp.ldexp(jnp.float32(1), -shift)
+            others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
+            kernel = jnp.asarray(layer["kernel"]).astype(factors)
+            return others | {"kernel": kernel, "factor": factor}
+
+        return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
+
+    def infer(folded: Folded, planes: jax.Array) -> Outputs:
+        """Returns `(logits [B, A], value [B])` for `planes bool [B, H, W, C]`."""
+
+        def scaled(name, x):
+            layer = folded[name]
+            x = x.astype(layer["kernel"].dtype)
+            total = jnp.matmul(x, layer["kernel"], preferred_element_type=jnp.float32)
+            factor = jnp.atleast_1d(layer["factor"])  # One, or one for each unit.
+            return jnp.floor((total + layer["bias"][None]) * factor[None])
+
+        def hidden(name, x):
+            return jnp.clip(scaled(name, x), 0, LARGEST)
+
+        x = planes.reshape(planes.shape[0], -1)
+        for name in layers:
+            x = hidden(name, x)
+        ranked = scaled("policy", hidden("policy_hidden", x)) * num_ranks(group)
+        ranked = ranked - _rank(group, planes)
+        value = scaled("value", hidden("value_hidden", x))[:, 0]
+        index = jnp.clip(value, -VALUES, VALUES).astype(jnp.int32) + VALUES
+        return ranked * folded["policy"]["scale"], folded["value"]["table"][index]
+
     return Network(
         encoding=encoding,
         init=lambda key: variables,
         train=_refuse_to_train,
-        fold=fold,
         infer=infer,
+        fold=fold,
         plain=lambda folded: Plain("quantized", len(layers), False, folded),
         symmetric=symmetric and game.num_symmetries > 1,
-        made_for=(*shape, game.num_actions),
+        made_for=sizes(game, encoding),
         exact=True,
     )
 
@@ -107,47 +139,6 @@ def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | N
         "a quantized network cannot be trained: train the network that it was made from, and "
         "quantize it again"
     )
-
-
-def _fold(group: Group, dtype: Any, variables: Variables) -> dict[str, dict[str, jax.Array]]:
-    """Returns dense layers: kernels in `dtype`, all else in float32."""
-
-    def dense(name, layer):
-        layer = copy_weights(group, name, layer)
-        shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
-        factor = jnp.ldexp(jnp.float32(1), -shift)
-        others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
-        return others | {"kernel": jnp.asarray(layer["kernel"]).astype(dtype), "factor": factor}
-
-    return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
-
-
-def _infer(
-    group: Group,
-    layers: tuple[str, ...],
-    folded: dict[str, dict[str, jax.Array]],
-    planes: jax.Array,
-) -> Outputs:
-    """Returns `(logits [B, A], value [B])` for `planes bool [B, H, W, C]` and folded layers."""
-
-    def scaled(name, x):
-        layer = folded[name]
-        x = x.astype(layer["kernel"].dtype)
-        total = jnp.matmul(x, layer["kernel"], preferred_element_type=jnp.float32)
-        factor = jnp.atleast_1d(layer["factor"])  # One, or one for each unit.
-        return jnp.floor((total + layer["bias"][None]) * factor[None])
-
-    def hidden(name, x):
-        return jnp.clip(scaled(name, x), 0, LARGEST)
-
-    x = planes.reshape(planes.shape[0], -1)
-    for name in layers:
-        x = hidden(name, x)
-    count = num_ranks(group)
-    totals = scaled("policy", hidden("policy_hidden", x)) * count - _rank(group, planes)
-    found = scaled("value", hidden("value_hidden", x))[:, 0]
-    index = jnp.clip(found, -VALUES, VALUES).astype(jnp.int32) + VALUES
-    return totals * folded["policy"]["scale"], folded["value"]["table"][index]
 
 
 def _rank(group: Group, planes: jax.Array) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax.errors import FlaxError
 
 from azjax.games.base import Game, write_types
-from azjax.networks.base import Network, check_heads, observed_planes, unfolded
+from azjax.networks.base import Network, check_heads, observed_planes, sizes
 
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
@@ -70,7 +70,7 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
-    return unfolded(game, encoding, init, infer, train)
+    return Network(encoding, init, train, infer, made_for=sizes(game, encoding))
 
 
 def check_outputs(game: Game, network: Network) -> None:

@@ -9,7 +9,7 @@ from flax import nnx
 from jax.core import Tracer
 
 from azjax.games.base import Game
-from azjax.networks.base import Network, unfolded
+from azjax.networks.base import Network, sizes
 from azjax.networks.modules import average_over_devices, check_outputs
 
 
@@ -51,7 +51,7 @@ def from_nnx(
         outputs, state = module(planes), _variables(module)["state"]
         return outputs, average_over_devices({"state": state}, axis_name)
 
-    network = unfolded(game, encoding, init, infer, train)
+    network = Network(encoding, init, train, infer, made_for=sizes(game, encoding))
     check_outputs(game, network)
     return network
 

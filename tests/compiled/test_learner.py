@@ -68,7 +68,7 @@ def linear_network():
         stats = jax.tree.map(lambda leaf: leaf + 1, variables["batch_stats"])
         return apply(variables, planes), {"batch_stats": stats}
 
-    return Network("relative", init, train, fold=lambda variables: variables, infer=apply)
+    return Network("relative", init, train, infer=apply)
 
 
 NETWORK, SAMPLES = linear_network(), random_samples()
