@@ -50,8 +50,7 @@ class Shipped {
   /** The move of the network, alone or with the search of the player. */
   #usual(position) {
     if (!this.about.alone) {
-      const settings = { ...this.data.settings, add_noise: false };
-      return new Search(this.game, position, this.network.evaluate, settings).action;
+      return new Search(this.game, position, this.network.evaluate, this.data.settings).action;
     }
     const { logits } = this.network.evaluate(position);
     const legal = this.game.legal(position);

@@ -35,8 +35,7 @@ READ = """(data) => {
       azjax.optimalMoves(game, position), value];
   });
   const outputs = open.map((position) => network.evaluate(position));
-  const search = new azjax.Search(game, game.init(), network.evaluate,
-    { ...data.settings, add_noise: false });
+  const search = new azjax.Search(game, game.init(), network.evaluate, data.settings);
   const choose = (position) => azjax.opinionOf(network, game, position).move;
   const counts = [0, 1].map((seat) => new azjax.Lines(game, choose, seat).below(game.init()));
   return {

@@ -163,7 +163,7 @@ test("a player that searches plays the moves of its search", async () => {
   const { game: hex, network, data } = shipped;
   let [position, differ] = [hex.init(), 0];
   for (let ply = 0; ply < 4; ply++) {
-    const { action } = new Search(hex, position, network.evaluate, { ...data.settings, add_noise: false });
+    const { action } = new Search(hex, position, network.evaluate, data.settings);
     assert.equal(shipped.choose(position).action, action);
     differ += action !== opinionOf(network, hex, position).move;
     position = hex.step(position, hex.legal(position)[ply]);

@@ -1,21 +1,22 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Bench, EVALUATORS } from "../../azjax/viz/js/bench.js";
+import { Bench, evaluatorsOf } from "../../azjax/viz/js/bench.js";
 import { gameNamed } from "../../azjax/viz/js/games.js";
 import { generator, gumbelNumber, logGamma } from "../../azjax/viz/js/algorithms.js";
 import { Search } from "../../azjax/viz/js/search.js";
 import { readSetting, whyNotSet } from "../../azjax/viz/js/settings.js";
 import { describe, nodeWords } from "../../azjax/viz/js/words.js";
 
-const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0.25, dirichlet_alpha: 0.3 };
-const GUMBEL = { algorithm: "gumbel", gumbel_scale: 1, max_considered_actions: 8, value_scale: 0.1, maxvisit_init: 50 };
+const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0, dirichlet_alpha: 0.3 };
+const GUMBEL = { algorithm: "gumbel", gumbel_scale: 0, max_considered_actions: 8, value_scale: 0.1, maxvisit_init: 50 };
 const UCT = { algorithm: "uct", exploration: 1.4 };
+const NOISE = { dirichlet_fraction: 0.25, gumbel_scale: 1 };
 const four = gameNamed("connect_four");
 
 /** Search Connect Four with random games as the evaluator. */
 export function searched(change, game = four) {
-  const settings = { ...PUCT, num_simulations: 40, seed: 3, add_noise: false, evaluator: "rollout", ...change };
-  return new Search(game, game.init(), EVALUATORS.rollout(game), settings);
+  const settings = { ...PUCT, num_simulations: 40, seed: 3, evaluator: "rollout", ...change };
+  return new Search(game, game.init(), evaluatorsOf(game).rollout, settings);
 }
 
 const visits = (search) => search.stats(0, search.length).N;
@@ -41,14 +42,12 @@ test("random numbers repeat for a seed and have the moments of their distributio
 
 test("noise changes a search if it is on, and the seed changes what is random", () => {
   for (const given of [PUCT, GUMBEL]) {
-    const noisy = { ...given, add_noise: true };
+    const noisy = { ...given, ...NOISE };
     assert.notDeepEqual(searched(noisy).nodes[0].logits.concat(visits(searched(noisy))), searched(given).nodes[0].logits.concat(visits(searched(given))));
   }
-  const [alone, mixed] = [false, true].map((add_noise) => searched({ add_noise, dirichlet_fraction: 1 }).nodes[0].priors);
+  const [alone, mixed] = [0, 1].map((dirichlet_fraction) => searched({ dirichlet_fraction }).nodes[0].priors);
   assert.ok(Math.max(...alone) < 0.15 && Math.max(...mixed) > 0.3);
   assert.ok(Math.abs(mean(mixed) - 1 / 7) < 1e-6);
-  const none = searched({ ...GUMBEL, add_noise: true, gumbel_scale: 0 });
-  assert.deepEqual(visits(none), visits(searched({ ...GUMBEL, add_noise: false })));
   assert.notDeepEqual(visits(searched({ ...UCT, seed: 1 })), visits(searched({ ...UCT, seed: 2 })));
 });
 
@@ -84,7 +83,7 @@ test("the classic search is that of a textbook", () => {
 
 test("what is shown explains each choice, and the history ends in the finished tree", () => {
   for (const given of [PUCT, { ...PUCT, first_play_urgency: "parent" }, { ...PUCT, first_play_urgency: "loss" }, GUMBEL, UCT]) {
-    const search = searched({ ...given, num_simulations: 120, add_noise: true });
+    const search = searched({ ...given, num_simulations: 120, ...NOISE });
     search.simulations.forEach(({ path, actions, leaf, value, backup }, k) => {
       path.forEach((id, i) => assert.equal(search.nodes[id].actions[search.stats(id, k).best], actions[i]));
       const { over, reward } = search.nodes[leaf];
@@ -117,7 +116,6 @@ test("the previous search is shown until a long one is done, and only the last c
   bench.set({ c_puct: 3 });
   await new Promise((done) => bench.whenMade(done));
   assert.deepEqual([bench.search.settings.c_puct, bench.search.length], [3, 20]);
-  assert.equal(bench.search.settings.add_noise, true);
   assert.ok(bench.play(3) && !bench.play(9));
   bench.undo();
   assert.equal(bench.position.text, ".".repeat(42));
@@ -129,7 +127,7 @@ test("the previous search is shown until a long one is done, and only the last c
 
 test("words mention what a search has", () => {
   assert.equal(gameNamed("mnk:3x30x3").moveName(null, 27), "ab1");
-  for (const [change, mentionsNoise] of [[{ add_noise: true }, true], [PUCT, false], [{ ...GUMBEL, add_noise: true }, false], [{ ...UCT, add_noise: undefined }, false]]) {
+  for (const [change, mentionsNoise] of [[NOISE, true], [PUCT, false], [{ ...GUMBEL, ...NOISE }, false], [{ ...UCT, ...NOISE }, false]]) {
     const search = searched(change, gameNamed("tic_tac_toe"));
     const words = Array.from({ length: search.last + 1 }, (_, t) => search.moment(t)).flatMap((moment) => [
       describe(search, moment),

@@ -1,21 +1,16 @@
-// Selection by PUCT, Gumbel and UCT, in float32 as XLA computes it: every result is rounded once,
-// and so is a product followed by a sum (a fused multiply-add).
+// Selection by PUCT, Gumbel and UCT.
 //
 // An algorithm is a record. `start(settings, root, random)` may change the root's logits and returns
-// the context of selection.
-// `score(context, node, stats)` returns Q, U and S of the node's actions, and the index of the
-// `best`. `finish(context, root, stats)` returns the search's `{action, value}`. `stats` is
-// `{visits, value, N, Q}`; N, Q, U and S have one number for each of `node.actions`.
+// the context of selection. `score(context, node, stats)` returns Q, U and S of the node's actions,
+// and the index of the `best`. `finish(context, root, stats)` returns the search's `{action, value}`.
+// `stats` is `{visits, value, N, Q}`; N, Q, U and S have one number for each of `node.actions`.
 
-/** Rounds to float32. */
-export const f32 = Math.fround;
-
-/** Probabilities of logits, in float32. */
+/** Probabilities of logits. */
 export function softmax(logits) {
-  const highest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = logits.map((x) => f32(Math.exp(f32(x - highest))));
-  const sum = powers.reduce((a, b) => f32(a + b), 0);
-  return powers.map((x) => f32(x / sum));
+  const highest = Math.max(...logits);
+  const powers = logits.map((x) => Math.exp(x - highest));
+  const total = sum(powers);
+  return powers.map((x) => x / total);
 }
 
 /** The index of the highest number; the first of equals. */
@@ -25,46 +20,43 @@ export function argmax(numbers) {
   return best;
 }
 
-const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+export function sum(numbers) {
+  return numbers.reduce((a, b) => a + b, 0);
+}
 
 /** AlphaZero's search: `Q + c_puct P sqrt(N) / (1 + n)`. */
 const puct = {
   start(settings, root, random) {
-    if (settings.add_noise) addDirichlet(settings, root, random);
-    return { settings: { ...settings, c_puct: f32(settings.c_puct) } };
+    if (settings.dirichlet_fraction > 0) addDirichlet(settings, root, random);
+    return settings;
   },
 
-  score({ settings }, node, { visits, value, N, Q }) {
+  score(settings, node, { visits, value, N, Q }) {
     const unvisited = { zero: 0, parent: value, loss: -1 }[settings.first_play_urgency];
-    const root = f32(Math.sqrt(visits));
     const q = Q.map((x, i) => (N[i] ? x : unvisited));
-    const U = node.priors.map((p, i) => f32(f32(settings.c_puct * f32(p * root)) / (1 + N[i])));
-    const S = q.map((x, i) => f32(x + U[i]));
+    const U = node.priors.map((p, i) => (settings.c_puct * p * Math.sqrt(visits)) / (1 + N[i]));
+    const S = q.map((x, i) => x + U[i]);
     return { Q: q, U, S, best: argmax(S) };
   },
 
-  finish: (context, root, { value, N }) => ({ action: root.actions[argmax(N)], value }),
+  finish: (settings, root, { value, N }) => ({ action: root.actions[argmax(N)], value }),
 };
 
 /** Mixes Dirichlet noise over the legal actions into the root's prior. */
 function addDirichlet({ dirichlet_alpha, dirichlet_fraction }, root, random) {
   const noise = softmax(root.actions.map(() => logGamma(random, dirichlet_alpha)));
-  const share = f32(dirichlet_fraction);
-  root.logits = softmax(root.logits).map((p, i) => {
-    const mixed = f32(f32(f32(1 - share) * p) + f32(share * noise[i]));
-    return f32(Math.log(Math.max(mixed, f32(1e-30))));
-  });
+  const mixed = softmax(root.logits).map((p, i) => (1 - dirichlet_fraction) * p + dirichlet_fraction * noise[i]);
+  root.logits = mixed.map((p) => Math.log(Math.max(p, 1e-30)));
 }
 
 /** Gumbel AlphaZero: sequential halving at the root, the improved policy below it. */
 const gumbel = {
   start(settings, root, random) {
-    const scale = f32(settings.add_noise ? settings.gumbel_scale : 0);
     const most = Math.min(settings.max_considered_actions, root.numActions);
     const considered = Math.min(settings.max_considered_actions, root.actions.length);
     return {
       settings,
-      noise: root.actions.map(() => f32(scale * gumbelNumber(random))),
+      noise: root.actions.map(() => settings.gumbel_scale * gumbelNumber(random)),
       wanted: consideredVisits(considered, settings.num_simulations, most),
     };
   },
@@ -72,43 +64,36 @@ const gumbel = {
   score(context, node, { N, Q }) {
     const { q, weight } = completed(context.settings, node, N, Q);
     if (node.parent === null) return halving(context, node, N, q, weight);
-    const improved = softmax(node.logits.map((x, i) => f32(x + weight * q[i])));
-    const total = sum(N);
-    const U = N.map((n) => -f32(n / (1 + total)));
-    const S = improved.map((p, i) => f32(p + U[i]));
-    return { Q: q, U, S, best: argmax(S), improved };
+    const U = N.map((n) => -n / (1 + sum(N)));
+    const S = softmax(node.logits.map((x, i) => x + weight * q[i])).map((p, i) => p + U[i]);
+    return { Q: q, U, S, best: argmax(S) };
   },
 
   finish({ settings, noise }, root, { value, N, Q }) {
     const { q, weight } = completed(settings, root, N, Q);
     const most = Math.max(...N);
-    const improved = root.logits.map((x, i) => f32(x + weight * q[i]));
-    const scores = improved.map((x, i) => (N[i] === most ? f32(noise[i] + x) : -Infinity));
-    return { action: root.actions[argmax(scores)], value, policy: softmax(improved) };
+    const scores = root.logits.map((x, i) => (N[i] === most ? noise[i] + x + weight * q[i] : -Infinity));
+    return { action: root.actions[argmax(scores)], value };
   },
 };
 
 /** The best of the root's actions that are in turn in sequential halving. */
 function halving({ noise, wanted }, node, N, q, weight) {
   const highest = Math.max(...node.logits);
-  const U = node.logits.map((x, i) => f32(f32(noise[i] + x) - highest));
-  const S = q.map((x, i) => Math.max(-1e9, f32(U[i] + weight * x)));
+  const U = node.logits.map((x, i) => noise[i] + x - highest);
+  const S = q.map((x, i) => U[i] + weight * x);
   const turn = wanted[Math.min(sum(N), wanted.length - 1)];
   const stand = N.map((n) => (n < turn ? "out" : n > turn ? "waits" : "in turn"));
-  // All unvisited actions have the same Q, which would only add a rounding error.
-  const scores = turn > 0 ? S : node.logits.map((x, i) => f32(noise[i] + x));
-  return { Q: q, U, S, best: argmax(scores.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
+  return { Q: q, U, S, best: argmax(S.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
 }
 
 /** Q with the mixed value for unvisited actions (Danihelka et al. 2022), and its weight. */
 function completed({ maxvisit_init, value_scale }, node, N, Q) {
   const total = sum(N);
-  const P = node.priors.map((p) => Math.max(2 ** -126, p));
-  const share = P.reduce((a, p, i) => (N[i] ? f32(a + p) : a), 0);
-  const weighted = P.reduce((a, p, i) => (N[i] ? f32(a + f32(f32(p * Q[i]) / share)) : a), 0);
-  const mixed = f32(f32(node.value + total * weighted) / (total + 1));
-  const weight = f32(f32(f32(maxvisit_init) + Math.max(...N)) * f32(value_scale / 2));
-  return { q: Q.map((x, i) => (N[i] ? x : mixed)), weight };
+  const P = node.priors.map((p, i) => (N[i] ? Math.max(2 ** -126, p) : 0));
+  const weighted = total ? sum(P.map((p, i) => p * Q[i])) / sum(P) : 0;
+  const mixed = (node.value + total * weighted) / (total + 1);
+  return { q: Q.map((x, i) => (N[i] ? x : mixed)), weight: ((maxvisit_init + Math.max(...N)) * value_scale) / 2 };
 }
 
 /** For each simulation, the number of earlier visits of the action that it visits. */
@@ -134,23 +119,20 @@ function bitLength(x) {
 
 /** Classic search: `Q + C sqrt(ln(N + 1) / n)`, every action once before that. */
 const uct = {
-  start: (settings) => ({ settings }),
+  start: (settings) => settings,
 
-  score({ settings }, node, { visits, N, Q }) {
-    const log = f32(Math.log1p(visits - (node.parent === null ? 1 : 0)));
-    const C = f32(settings.exploration);
-    const widths = N.map((n) => f32(Math.sqrt(f32(log / Math.max(n, 1)))));
-    const U = N.map((n, i) => (n ? f32(C * widths[i]) : Infinity));
-    const S = Q.map((q, i) => (N[i] ? f32(q + C * widths[i]) : Infinity));
+  score({ exploration }, node, { visits, N, Q }) {
+    const log = Math.log1p(visits - (node.parent === null ? 1 : 0));
+    const U = N.map((n) => (n ? exploration * Math.sqrt(log / n) : Infinity));
+    const S = Q.map((q, i) => q + U[i]);
     const order = N.map((n, i) => (n ? -Infinity : node.order[i]));
     return { Q, U, S, best: N.includes(0) ? argmax(order) : earliest(S, node, N) };
   },
 
-  finish(context, root, { N, Q }) {
-    const total = sum(N);
-    const value = N.reduce((a, n, i) => f32(a + f32(f32(n / total) * Q[i])), 0);
-    return { action: root.actions[earliest(N, root, N)], value };
-  },
+  finish: (settings, root, { N, Q }) => ({
+    action: root.actions[earliest(N, root, N)],
+    value: sum(Q.map((q, i) => q * N[i])) / sum(N),
+  }),
 };
 
 /** The index of the highest score; in a tie, of the action that was expanded first. */

@@ -2,47 +2,45 @@ import { openGame, optimalMoves } from "./games.js";
 import { openNetworks } from "./network.js";
 import { advanceInSlices, Search } from "./search.js";
 
-const NOISE = { puct: "dirichlet_fraction", gumbel: "gumbel_scale" }; // 0 for none.
-
-// An evaluator is `(position, random) -> {logits, value}`: one logit for each action of the game, or
-// null for equal ones, and the expected outcome for the player to move.
-
-/** The evaluators other than networks, by their names in settings. */
-export const EVALUATORS = {
-  uniform: () => () => ({ logits: null, value: 0 }),
-  rollout: (game) => (position, random) => ({ logits: null, ...rollout(game, position, random) }),
-};
+/**
+ * Returns the evaluators of a game by their names in settings.
+ *
+ * An evaluator is `(position, random) -> {logits, value}`: one logit for each action of the game, or
+ * null for equal ones, and the expected outcome for the player to move.
+ */
+export function evaluatorsOf(game) {
+  const evaluators = {
+    uniform: () => ({ logits: null, value: 0 }),
+    rollout: (position, random) => ({ logits: null, ...rollout(game, position, random) }),
+  };
+  return game.table ? { ...evaluators, exact: (position) => lookUpSolution(game, position) } : evaluators;
+}
 
 /** Returns the value under perfect play; the logits are 0 for moves that keep it, -10 for others. */
-function exactEvaluator(game) {
-  return (position) => {
-    if (position.over) return { logits: null, value: 0 };
-    const optimal = optimalMoves(game, position);
-    const logits = Array.from({ length: game.numActions }, (_, action) => (optimal.includes(action) ? 0 : -10));
-    return { logits, value: game.table.get(position.text).value };
-  };
+function lookUpSolution(game, position) {
+  if (position.over) return { logits: null, value: 0 };
+  const optimal = optimalMoves(game, position);
+  const logits = Array.from({ length: game.numActions }, (_, action) => (optimal.includes(action) ? 0 : -10));
+  return { logits, value: game.table.get(position.text).value };
 }
 
 /** Plays a random game to its end; returns its `value` for the player to move and its `moves`. */
 function rollout(game, start, random) {
   const moves = [];
   let position = start;
-  let [value, weight] = [0, 1];
   while (!position.over) {
     const legal = game.legal(position);
-    const action = legal[Math.floor(random() * legal.length)];
-    const next = game.step(position, action);
-    value += weight * game.reward(next);
-    weight = -weight;
-    position = next;
-    moves.push(action);
+    moves.push(legal[Math.floor(random() * legal.length)]);
+    position = game.step(position, moves.at(-1));
   }
-  return { value, moves };
+  const winner = game.winner(position);
+  return { value: winner === null ? 0 : winner === start.player ? 1 : -1, moves };
 }
 
 /** A search with its game, networks, settings and position, all of which can change. */
 export class Bench {
   #networks;
+  #evaluators;
   #stop = null; // Of a search in progress.
   #then = null;
 
@@ -51,7 +49,7 @@ export class Bench {
     this.game = openGame(data);
     this.#networks = openNetworks(data, this.game);
     this.iterations = this.#networks.map(({ iteration }) => iteration);
-    this.exact = this.game.table && exactEvaluator(this.game);
+    this.#evaluators = evaluatorsOf(this.game);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
     this.positions = [data.start ? this.game.read(data.start) : this.game.init()];
     this.search = this.#newSearch({ num_simulations: 1 }); // Until the requested one is done.
@@ -61,8 +59,7 @@ export class Bench {
 
   /** The names of the available evaluators. */
   get evaluators() {
-    const network = this.#networks.length ? ["network"] : [];
-    return [...network, ...Object.keys(EVALUATORS), ...(this.exact ? ["exact"] : [])];
+    return [...(this.#networks.length ? ["network"] : []), ...Object.keys(this.#evaluators)];
   }
 
   /** The current position. If it is over, the search is of the one before. */
@@ -112,21 +109,16 @@ export class Bench {
       [this.search, this.#stop] = [search, null];
       this.#then?.();
     };
-    this.#stop = advanceInSlices(search, made, this.exact ? Infinity : undefined);
+    this.#stop = advanceInSlices(search, made, this.game.table ? Infinity : undefined);
   }
 
   #newSearch(change = {}) {
-    const { settings } = this;
-    const add_noise = (settings[NOISE[settings.algorithm]] ?? 0) > 0;
-    const asked = { ...settings, ...change, add_noise };
     const position = this.positions.findLast(({ over }) => !over);
-    return new Search(this.game, position, this.#evaluator(), asked, { waits: true });
+    return new Search(this.game, position, this.#evaluator(), { ...this.settings, ...change }, { waits: true });
   }
 
   #evaluator() {
     const { evaluator, iteration } = this.settings;
-    if (evaluator === "exact") return this.exact;
-    if (evaluator !== "network") return EVALUATORS[evaluator](this.game);
-    return this.#networks[this.iterations.indexOf(iteration)].evaluate;
+    return this.#evaluators[evaluator] ?? this.#networks[this.iterations.indexOf(iteration)].evaluate;
   }
 }

@@ -1,10 +1,10 @@
-// Pictures of positions: boards of stones, of squares or hexagons. The shapes of a board are a record: its `width`, `height`
+// Pictures of positions on squares or hexagons. The shapes of a board are a record: its `width`, `height`
 // and `margin`; `corner(cell)`, the upper left corner of a square in the cell; and the elements
 // `paper()`, `fill(cell, attributes)`, `lines()`, `last(cell)` and `button(cell)`, and the place of
 // a `dot(cell)`.
 
 import { fixed, h, signed, svg } from "./dom.js";
-import { boardText, cellName } from "./games.js";
+import { cellName } from "./games.js";
 
 const CELL = 30; // The width of a cell in drawing units; a board of any size has the same coordinates.
 const HIGH = (2 * CELL) / Math.sqrt(3); // Of a hexagon.
@@ -13,83 +13,47 @@ const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
 /**
  * Draws a position, with what belongs to its moves.
  *
- * Options, all by action: `heat` (0..1), `labels` (text), `marks` (a list of actions with a dot).
- * Also `size`, the width in pixels; `last`, `{position, action}` of the move that led here;
- * `onMove(action)`, which makes the cells buttons; `label`, a description; `dots`, a list of cells
- * with a dot.
+ * Options, all by action: `heat` (0..1), `labels` (text, in empty cells), `marks` (a list of actions
+ * with a dot). Also `size`, the width in pixels; `last`, `{position, action}` of the move that led
+ * here; `onMove(action)`, which makes the cells buttons; `label`, a description; `dots`, a list of
+ * cells with a dot.
  */
-export function picture(game, { board: cells, line }, { heat, labels, marks, dots, last, onMove, ...rest } = {}) {
-  const spread = (byAction, blank) => {
-    const byCell = cells.map(() => blank);
-    byAction.forEach((x, action) => {
-      const cell = game.cell(cells, action);
-      if (cell >= 0) byCell[cell] = x;
-    });
-    return byCell;
+export function picture(game, position, { size = 120, label, ...options } = {}) {
+  const { board, text } = position;
+  const shapes = shapesOf(game);
+  const [width, height] = [shapes.width, shapes.height].map((length) => length + 2 * shapes.margin);
+  const rows = Array.from({ length: game.rows }, (_, r) => text.slice(r * game.columns, (r + 1) * game.columns));
+  const attributes = {
+    class: "az-board",
+    ...{ width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` },
+    role: options.onMove ? "group" : "img",
+    "aria-label": label ?? `board ${rows.join(" ")}`,
+    "data-board": text,
   };
-  return board(cells, {
-    ...{ ...rest, ...lookOf(game), line, last: lastCell(game, last) },
-    heat: heat && spread(heat, 0),
-    labels: labels && spread(labels, ""),
-    marks: marks ? spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false) : dots && cells.map((_, cell) => dots.includes(cell)),
-    ...(onMove && { onCell: (cell) => onMove(game.action(cell, cells)) }),
-  });
+  const transform = `translate(${shapes.margin} ${shapes.margin})`;
+  return svg("svg", attributes, svg("g", { transform }, partsOf(game, position, shapes, options)));
 }
 
 /** Draws a position as a group inside a larger picture, with its corner at (x, y), `size` wide. */
 export function pictureGroup(game, position, { x, y, size, last }) {
-  const look = { ...lookOf(game), last: lastCell(game, last), line: position.line };
-  const shapes = shapesOf(look);
+  const shapes = shapesOf(game);
   const scale = size / shapes.width;
   const bold = scale * CELL < SMALL;
   const transform = `translate(${x} ${y}) scale(${scale})`;
-  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, partsOf(position.board, shapes, { ...look, bold }));
+  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, partsOf(game, position, shapes, { last, bold }));
 }
 
 /** The width of a picture, relative to its height. */
 export function aspect(game) {
-  const { width, height } = shapesOf(lookOf(game));
+  const { width, height } = shapesOf(game);
   return width / height;
 }
 
-function lookOf({ rows, columns, hasDiscs, isHexagonal }) {
-  return { shape: [rows, columns], discs: hasDiscs, isHexagonal };
+function shapesOf({ rows, columns, isHexagonal }) {
+  return isHexagonal ? hexagons(rows) : squares(rows, columns);
 }
 
-function lastCell(game, last) {
-  return last ? game.cell(last.position.board, last.action) : null;
-}
-
-/**
- * Draws a board.
- *
- * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `isHexagonal`, `heat` (0..1
- * or null per cell), `labels` (text per empty cell), `last` (a marked cell), `line` (cells to strike
- * through), `discs` (whether the stones are discs), `marks` (per cell, whether to draw a dot in its
- * corner), `onCell(cell)` (makes cells buttons), `label`.
- */
-function board(cells, options = {}) {
-  const { size = 120, shape = [3, 3], onCell } = options;
-  const shapes = shapesOf(options);
-  const [width, height] = [shapes.width, shapes.height].map((length) => length + 2 * shapes.margin);
-  const text = boardText(cells);
-  const rows = Array.from({ length: shape[0] }, (_, r) => text.slice(r * shape[1], (r + 1) * shape[1]));
-  const attributes = {
-    class: "az-board",
-    ...{ width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` },
-    role: onCell ? "group" : "img",
-    "aria-label": options.label ?? `board ${rows.join(" ")}`,
-    "data-board": text,
-  };
-  const transform = `translate(${shapes.margin} ${shapes.margin})`;
-  return svg("svg", attributes, svg("g", { transform }, partsOf(cells, shapes, options)));
-}
-
-function shapesOf({ shape = [3, 3], isHexagonal }) {
-  return isHexagonal ? hexagons(shape) : squares(shape);
-}
-
-function squares([rows, columns]) {
+function squares(rows, columns) {
   const [width, height] = [columns * CELL, rows * CELL];
   const corner = (cell) => [(cell % columns) * CELL, Math.floor(cell / columns) * CELL];
   const square = (cell, inset, attributes) => {
@@ -114,7 +78,7 @@ function squares([rows, columns]) {
  * The shapes of a board of Hex: a rhombus of hexagons, as `azjax/drawing.py` draws them,
  * whose sides have the color of the player who connects them.
  */
-function hexagons([n]) {
+function hexagons(n) {
   const cells = Array.from({ length: n * n }, (_, cell) => [cell % n, Math.floor(cell / n)]);
   const centers = cells.map(([column, row]) => [(column + row / 2 + 0.5) * CELL, (0.75 * row + 0.5) * HIGH]);
   const [left, right] = [0, n - 1].map((column) => centers.filter((_, cell) => cell % n === column));
@@ -150,19 +114,25 @@ function sideOf(centers, first, look) {
   return svg("polyline", { points: line.join(" "), class: `az-side ${look}` });
 }
 
-function partsOf(cells, shapes, { shape = [3, 3], heat, labels, last, line, discs, marks, onCell, bold }) {
-  const stone = discs ? discShape : stoneShape;
-  const every = (draw) => cells.map((mark, cell) => draw(cell, shapes.corner(cell), mark));
+function partsOf(game, { board, line }, shapes, { heat, labels, marks, dots, last, onMove, bold }) {
+  const stone = game.hasDiscs ? discShape : stoneShape;
+  const every = (draw) => board.map((mark, cell) => draw(cell, shapes.corner(cell), mark));
+  const byCell = new Map(Array.from({ length: game.numActions }, (_, action) => [game.cell(board, action), action]));
+  const at = (list, cell) => list[byCell.get(cell)];
+  const fill = (cell) => ({ class: "az-heat", "fill-opacity": (0.7 * Math.min(at(heat, cell), 1)).toFixed(3) });
+  const labelled = (cell, [x, y]) => svg("text.az-label", { x: x + CELL / 2, y: y + CELL / 2 }, at(labels, cell));
+  const dot = ([cx, cy]) => svg("circle.az-mark", { cx, cy, r: 2.2 });
+  const marked = marks ? marks.map((action) => game.cell(board, action)) : (dots ?? []);
   return [
     shapes.paper(),
-    heat && every((cell) => heat[cell] > 0 && shapes.fill(cell, { class: "az-heat", "fill-opacity": (0.7 * Math.min(heat[cell], 1)).toFixed(3) })),
+    heat && every((cell) => at(heat, cell) > 0 && shapes.fill(cell, fill(cell))),
     shapes.lines(),
-    (last ?? null) !== null && shapes.last(last),
+    last && shapes.last(game.cell(last.position.board, last.action)),
     every((_, corner, mark) => mark !== 0 && stone(corner, mark, bold ? 1.3 : 1)),
-    labels && every((cell, corner, mark) => mark === 0 && labels[cell] && cellLabel(corner, labels[cell])),
-    marks && every((cell) => marks[cell] && cornerDot(shapes.dot(cell))),
+    labels && every((cell, corner, mark) => mark === 0 && at(labels, cell) && labelled(cell, corner)),
+    marked.map((cell) => dot(shapes.dot(cell))),
     line && strike(shapes.corner(line[0]), shapes.corner(line.at(-1))),
-    onCell && every((cell, _, mark) => cellButton(shapes.button(cell), cell, shape[1], mark, onCell)),
+    onMove && every((cell, _, mark) => cellButton(shapes.button(cell), cell, game.columns, mark, () => onMove(game.action(cell, board)))),
   ];
 }
 
@@ -182,21 +152,12 @@ function discShape([x, y], stone) {
   return svg("g", { class: `az-disc ${stone === 1 ? "az-x" : "az-o"}` }, circle, stoneShape([x, y], stone, 0.5, "az-cut"));
 }
 
-/** A text in the square cell with its upper left corner at (x, y). */
-function cellLabel([x, y], text) {
-  return svg("text.az-label", { x: x + CELL / 2, y: y + CELL / 2 }, text);
-}
-
-function cornerDot([cx, cy]) {
-  return svg("circle.az-mark", { cx, cy, r: 2.2 });
-}
-
 function strike([x1, y1], [x2, y2]) {
   const middle = CELL / 2;
   return svg("line.az-line", { x1: x1 + middle, y1: y1 + middle, x2: x2 + middle, y2: y2 + middle });
 }
 
-function cellButton([tag, place], cell, columns, stone, onCell) {
+function cellButton([tag, place], cell, columns, stone, onClick) {
   return svg(tag, {
     ...place,
     class: "az-cell",
@@ -206,14 +167,14 @@ function cellButton([tag, place], cell, columns, stone, onCell) {
     "data-cell": cell,
     "data-board-row": Math.floor(cell / columns),
     "data-focus": `cell ${cell}`,
-    on: { click: () => onCell(cell), keydown: (event) => cellKey(event, cell, onCell) },
+    on: { click: onClick, keydown: (event) => cellKey(event, onClick) },
   });
 }
 
-function cellKey(event, cell, onCell) {
+function cellKey(event, onClick) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: "up", ArrowDown: "down" }[event.key];
-  if (event.key === "Enter" || event.key === " ") onCell(cell);
+  if (event.key === "Enter" || event.key === " ") onClick();
   else if (step) neighborCell(event.currentTarget, step)?.focus();
   else return;
   event.preventDefault();

@@ -53,12 +53,11 @@ export function writeCard(search, item, id, known) {
 /** The label of the edge to a node: the move and its P, the value backed up, or "played". */
 export function labelText(search, id, gain, isPlayed) {
   const { parent, action, player } = search.nodes[id];
-  if (isPlayed) return `${moveLabel(search, parent, action)} played`;
-  if (gain !== null) return `${signed(gain)} ${playerName(player)}`;
+  if (gain !== null && !isPlayed) return `${signed(gain)} ${playerName(player)}`;
   if (parent === null) return "";
   const name = moveLabel(search, parent, action);
-  if (search.algorithm === "uct") return name;
-  return `${name}  P ${shortShare(search.arrival(id, 0).P)}`;
+  if (isPlayed) return `${name} played`;
+  return search.algorithm === "uct" ? name : `${name}  P ${shortShare(search.arrival(id, 0).P)}`;
 }
 
 /** Writes the number of nodes in a fold. */
@@ -68,29 +67,22 @@ export function writeFold(item, count) {
 }
 
 function makeCard(search, { id, form, width, height }) {
-  const node = search.nodes[id];
-  const { board, text, lines } = CARDS[form]({ width, height }, aspect(search.game));
+  const { nodes, game } = search;
+  const { over, player, parent, action, position, depth } = nodes[id];
+  const { board, text, lines } = CARDS[form]({ width, height }, aspect(game));
   const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
   const item = { visits: line(0, "az-n"), value: line(1), title: svg("title") };
-  const last = node.parent === null ? null : { position: search.nodes[node.parent].position, action: node.action };
-  const look = node.over ? "az-node-over" : node.player === 0 ? "az-node-x" : "az-node-o";
+  const last = parent === null ? null : { position: nodes[parent].position, action };
+  const [look, rx] = over ? ["az-node-over", 5] : player === 0 ? ["az-node-x", 2] : ["az-node-o", 12];
   const inner = { x: 2.5, y: 2.5, width: width - 5, height: height - 5, rx: 3 };
-  const rx = node.over ? 5 : node.player === 0 ? 2 : 12;
   item.label = svg("text", { ...HIDDEN, x: width / 2, y: -5, class: "az-edge-label" });
   item.group = svg(
     "g",
-    {
-      class: `az-node az-${form} ${look}`,
-      role: "treeitem",
-      tabindex: -1,
-      "data-node": id,
-      "data-key": id,
-      "aria-level": node.depth + 1,
-    },
+    { ...treeItem(id, depth), class: `az-node ${look}`, "data-node": id },
     item.title,
     svg("rect", { width, height, rx, class: "az-node-box" }),
-    node.over ? svg("rect", { ...inner, class: "az-node-inner" }) : null,
-    pictureGroup(search.game, node.position, { ...board, last }),
+    over && svg("rect", { ...inner, class: "az-node-inner" }),
+    pictureGroup(game, position, { ...board, last }),
     item.visits,
     item.value,
     item.label,
@@ -102,29 +94,24 @@ function makeFold(search, { key, id, depth, width, height }) {
   const count = svg("text", { ...HIDDEN, x: width / 2 - 2, y: height / 2 + 4, class: "az-count" });
   const title = svg("title");
   const sheet = (by) => svg("rect", { x: by, y: -by, width: width - 4, height, rx: 4 });
-  const attributes = { class: "az-fold", role: "treeitem", tabindex: -1, "data-fold": id };
-  const group = svg(
-    "g",
-    { ...attributes, "data-key": key, "aria-level": depth + 1, "aria-expanded": "false" },
-    title,
-    [4, 2, 0].map(sheet),
-    count,
-  );
-  return { group, count, title };
+  const attributes = { ...treeItem(key, depth), class: "az-fold", "data-fold": id, "aria-expanded": "false" };
+  return { group: svg("g", attributes, title, [4, 2, 0].map(sheet), count), count, title };
+}
+
+function treeItem(key, depth) {
+  return { role: "treeitem", tabindex: -1, "data-key": key, "aria-level": depth + 1 };
 }
 
 function makeGhost(search, { id, action, width, height }) {
-  const { actions, priors, player } = search.nodes[id];
-  const isUct = search.algorithm === "uct";
-  const P = priors[actions.indexOf(action)];
-  const words = isUct ? "untried" : `untried, P ${fixed(P)}`;
+  const { actions, priors } = search.nodes[id];
+  const share = search.algorithm === "uct" ? "\u221e" : shortShare(priors[actions.indexOf(action)]);
   const group = svg(
     "g.az-ghost",
-    { "data-ghost": action, "aria-hidden": "true" },
-    svg("title", `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
+    { "data-ghost": action, ...HIDDEN },
+    svg("title", `untried: ${moveName(search, id, action)}`),
     svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, moveLabel(search, id, action)),
     svg("rect", { width, height, rx: 4 }),
-    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : shortShare(P)),
+    svg("text", { x: width / 2, y: 13 }, share),
   );
   return { group };
 }
@@ -143,8 +130,7 @@ function shortShare(P) {
 
 /** The meaning of the tree's colors, shapes and letters. */
 export function treeLegend() {
-  const phase = (name, text) =>
-    h("li", h("span.az-key-line", { "data-phase": name }), text);
+  const phase = (name, text) => h("li", h("span.az-key-line", { "data-phase": name }), text);
   const shape = (look, text) => h("li", h("span", { class: `az-turn-glyph ${look}` }), text);
   const term = (name, text) => h("li", h("b", name), ` ${text}`);
   return h(
@@ -157,17 +143,12 @@ export function treeLegend() {
     shape("az-turn-o", "O to move"),
     shape("az-turn-over", "game over"),
     shape("az-turn-ghost", "untried move"),
-    term("N", "visits of a position; n, of a move (thicker lines: more visits)"),
+    term("N", "visits of a position, with its own evaluation; n, of a move"),
     term("V", "mean value of a position, for the player to move"),
     term("Q", "mean value of a move, for the player named after it"),
     term("P", "prior probability of a move"),
-    term("U", "bonus for moves with few visits; larger for likely moves in PUCT"),
-    term("S", "score of a move: Q + U; the highest is chosen"),
-    term("c, C", "weight of U, in PUCT and in UCT"),
-    term("g", "Gumbel noise"),
-    term("\u2113", "logit of a move: log P, shifted equally for all moves"),
-    term("\u03c3", "weighted Q in Gumbel search, where c is the setting \u201cvisits added\u201d and s the \u201cvalue scale\u201d"),
-    term("\u03c0\u2032", "improved policy in Gumbel search"),
+    term("U, S", "bonus for moves with few visits, and score"),
+    term("g, \u2113, \u03c3, \u03c0\u2032", "Gumbel search: noise, logit of P, weighted Q, improved policy"),
     term("+37", "positions not shown: click to open"),
   );
 }

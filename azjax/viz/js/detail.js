@@ -1,5 +1,7 @@
+import { sum } from "./algorithms.js";
 import { aspect, picture } from "./board.js";
 import { fixed, h, replace, signed } from "./dom.js";
+import { byAction } from "./games.js";
 import { columns, formula, scoreText } from "./formula.js";
 import { highest, moveLabel, moveName, outcomeWords, playedMove, playerName } from "./words.js";
 
@@ -41,44 +43,39 @@ export class DetailView {
     const shown = columns(search, id);
     const marks = marksOf(search, moment, id, stats);
     const heads = shown.map(([, name, title]) => h("th", { scope: "col", title }, name));
-    const row = (action, i) => this.#row(node, stats, shown, i, marks[i]);
     return h(
       "table.az-moves",
       h("caption", `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
       h("thead", h("tr", h("th", { scope: "col" }, "Move"), heads, h("td"))),
-      h("tbody", node.actions.map(row)),
+      h("tbody", node.actions.map((_, i) => this.#row(node, stats, shown, i, marks[i]))),
     );
   }
 
   #row(node, stats, shown, i, mark) {
     const action = node.actions[i];
     const child = this.search.child(this.id, action, this.moment);
-    const digits = digitsOf(stats.S);
     const text = {
       P: () => fixed(node.priors[i], 3),
       N: () => String(stats.N[i]),
-      Q: () => (stats.N[i] ? signed(stats.Q[i], 4) : fixed(stats.Q[i], 4)),
+      Q: () => signed(stats.Q[i], 4),
       U: () => scoreText(stats.U[i]),
-      S: () => scoreText(stats.S[i], digits),
+      S: () => scoreText(stats.S[i]),
     };
     const cell = ([k]) => h("td", h("span", { "data-k": k, "data-action": action }, text[k]()));
     const look = [stats.N[i] ? null : "az-unvisited", mark.look].filter(Boolean).join(" ");
     const pick = () => this.#pick(i);
+    const attributes = {
+      ...{ type: "button", class: child === null ? "az-link az-plain" : "az-link", "data-focus": `move ${action}` },
+      title: child === null ? "untried" : "show the position after this move",
+      on: { click: () => child !== null && this.#onSelect(child) },
+    };
     return h(
       "tr",
       { class: look || null, "data-row": i, on: { pointerenter: pick, focusin: pick, click: pick } },
-      h("th", { scope: "row" }, this.#moveButton(action, child)),
+      h("th", { scope: "row" }, h("button", attributes, moveLabel(this.search, this.id, action))),
       shown.map(cell),
       h("td.az-mark-next", mark.text),
     );
-  }
-
-  #moveButton(action, child) {
-    const look = child === null ? "az-link az-plain" : "az-link";
-    const attributes = { type: "button", class: look, "data-focus": `move ${action}` };
-    const title = child === null ? "untried" : "show the position after this move";
-    const click = () => child !== null && this.#onSelect(child);
-    return h("button", { ...attributes, title, on: { click } }, moveLabel(this.search, this.id, action));
   }
 
   #pick(i) {
@@ -108,38 +105,26 @@ function chosenMove(search, moment, id) {
   return played === null ? search.stats(id, moment.known).best : actions.indexOf(played);
 }
 
-/** The mark at the end of each row: chosen, next, played, or a tie. */
+/** The mark at the end of each row: chosen, next, played, a tie, or its state in sequential halving. */
 function marksOf(search, moment, id, stats) {
-  const { actions } = search.nodes[id];
-  const played = id === 0 ? playedMove(search, moment) : null;
-  const taken = chosenMove(search, moment, id);
+  const isPlayed = id === 0 && playedMove(search, moment) !== null;
   const isSelection = moment.phase === "selection" && moment.step.path.includes(id);
+  const taken = chosenMove(search, moment, id);
   const tied = highest(stats.S);
-  return actions.map((action, i) => {
-    if (played !== null && i === taken) return { look: "az-best az-played", text: "\u2190 played" };
-    if (i === taken && played === null) {
-      return { look: "az-best", text: isSelection ? "\u2190 chosen" : "\u2190 next" };
-    }
-    if (stats.stand) return played === null ? standMark(stats.stand[i]) : { look: null, text: "" };
-    if (!tied.includes(i)) return { look: null, text: "" };
-    return { look: null, text: tied.length > 1 ? "tie" : "highest" };
+  return stats.S.map((_, i) => {
+    if (i === taken && isPlayed) return { look: "az-best az-played", text: "\u2190 played" };
+    if (i === taken) return { look: "az-best", text: isSelection ? "\u2190 chosen" : "\u2190 next" };
+    if (stats.stand) return isPlayed ? {} : { look: stats.stand[i] === "out" && "az-out", text: stats.stand[i] };
+    return tied.includes(i) ? { text: tied.length > 1 ? "tie" : "highest" } : {};
   });
-}
-
-/** The state of an action of Gumbel's root in sequential halving. */
-function standMark(stand) {
-  return { look: stand === "out" ? "az-out" : null, text: stand };
 }
 
 function detailBoard(search, id, stats) {
   const { game, nodes } = search;
-  const { position, parent, action, over, actions, priors } = nodes[id];
-  const total = stats.N.reduce((sum, n) => sum + n, 0);
-  const [heat, labels] = [Array(game.numActions).fill(0), Array(game.numActions).fill("")];
-  actions.forEach((move, i) => {
-    heat[move] = total ? stats.N[i] / total : priors[i];
-    labels[move] = game.moveLabel(position, move);
-  });
+  const { position, parent, action, over, priors } = nodes[id];
+  const total = sum(stats.N);
+  const heat = byAction(game, position, (_, i) => (total ? stats.N[i] / total : priors[i]));
+  const labels = byAction(game, position, (move) => game.moveLabel(position, move));
   const size = BOARD * aspect(game);
   const last = parent === null ? null : { position: nodes[parent].position, action };
   const drawn = picture(game, position, { size, heat, labels, last });
@@ -154,6 +139,8 @@ function facts(search, moment, id, stats) {
   const mover = playerName(node.player);
   const place = node.parent === null ? "the root" : `after ${moveName(search, node.parent, node.action)}, depth ${node.depth}`;
   const turn = node.over ? `Over: ${outcomeWords(search.game, node.position)}` : `${mover} to move`;
+  const look = node.over ? "az-turn-over" : node.player === 0 ? "az-turn-x" : "az-turn-o";
+  const glyph = h("span", { class: `az-turn-glyph ${look}`, "aria-hidden": "true" });
   const rows = [
     ["Visits N", counted ? stats.visits : "0 (counted at backup)"],
     ["Value V", counted ? `${signed(stats.value, 4)} for ${mover}` : "\u2013"],
@@ -161,23 +148,9 @@ function facts(search, moment, id, stats) {
   ];
   return h(
     "div.az-facts-box",
-    h("p.az-turn", turnGlyph(node), h("strong", turn), h("span", place)),
+    h("p.az-turn", glyph, h("strong", turn), h("span", place)),
     h("dl", rows.map(([term, text]) => [h("dt", term), h("dd", text)])),
   );
-}
-
-function turnGlyph(node) {
-  const look = node.over ? "az-turn-over" : node.player === 0 ? "az-turn-x" : "az-turn-o";
-  return h("span", { class: `az-turn-glyph ${look}`, "aria-hidden": "true" });
-}
-
-/** Four decimals, or more if the highest score needs them to differ from others. */
-function digitsOf(scores) {
-  const most = Math.max(...scores);
-  const blurs = (digits) => scores.some((x) => x !== most && x.toFixed(digits) === most.toFixed(digits));
-  let digits = 4;
-  while (digits < 8 && blurs(digits)) digits += 1;
-  return digits;
 }
 
 /** Draws the positions of the random game of a node, which appear one after the other. */

@@ -11,9 +11,8 @@ export function h(name, ...rest) {
 }
 
 /** Makes a button; `name` identifies it in code and tests. */
-export function pushButton(text, name, onClick, attributes = {}) {
-  const names = { "data-button": name, "data-focus": name };
-  const base = { type: "button", class: "az-button", ...names, on: { click: onClick } };
+export function pushButton(text, name, click, attributes = {}) {
+  const base = { type: "button", class: "az-button", "data-button": name, "data-focus": name, on: { click } };
   return h("button", { ...base, ...attributes }, text);
 }
 
@@ -48,17 +47,16 @@ export function numbers(base64, Type) {
   return new Type(bytes.buffer);
 }
 
-/** Writes a number with its sign and a minus character: +0.21, −0.21, 0.00. */
-export function signed(x, digits = 2) {
-  const text = Math.abs(x).toFixed(digits);
-  if (Number(text) === 0) return text;
-  return (x < 0 ? "\u2212" : "+") + text;
-}
-
 /** Writes a number to `digits` decimals, with a minus character. */
 export function fixed(x, digits = 2) {
   const text = Math.abs(x).toFixed(digits);
   return x < 0 && Number(text) !== 0 ? `\u2212${text}` : text;
+}
+
+/** Writes a number with its sign: +0.21, −0.21, 0.00. */
+export function signed(x, digits = 2) {
+  const text = fixed(x, digits);
+  return x > 0 && Number(text) !== 0 ? `+${text}` : text;
 }
 
 /** Writes a fraction as a percentage: 0.314 is 31%. */

@@ -2,18 +2,17 @@ import { Bench } from "./bench.js";
 import { treeLegend } from "./cards.js";
 import { DetailView } from "./detail.js";
 import { focusedIn, h, pushButton, replace } from "./dom.js";
-import { PHASE_NAMES } from "./search.js";
-import { MOST_SIMULATIONS, readSetting, settingFields, startEditor, whyNotSet } from "./settings.js";
+import { readSetting, settingFields, startEditor, whyNotSet } from "./settings.js";
 import { TreeView } from "./tree.js";
 import { describe } from "./words.js";
 
-const KEYS = [
+const KEYS = { ArrowRight: "next", n: "next", ArrowLeft: "previous", p: "previous", 1: "run-1", 5: "run-5", r: "reset" };
+const HELP = [
   ["\u2192 or N", "next phase"],
   ["\u2190 or P", "previous phase"],
   ["1, 5", "run one or five simulations"],
   ["R", "back to the start"],
   ["arrow keys in the tree", "move from node to node; Enter selects"],
-  ["?", "show or hide this list"],
 ];
 
 /** A search, phase by phase, computed in the page: from any position, with any settings. */
@@ -42,8 +41,7 @@ class Explorer {
   /** Goes to time `t`, or to the end. */
   go(t) {
     const { last, length } = this.search;
-    const more = length < MOST_SIMULATIONS ? `; the setting \u201csimulations\u201d allows up to ${MOST_SIMULATIONS}` : "";
-    this.#notify(t > last ? `The search ends after ${length} simulations${more}.` : "");
+    this.#notify(t > last ? `The search ends after ${length} simulations, as set above.` : "");
     this.t = Math.min(Math.max(0, t), last);
     if (this.follow) this.selected = this.search.focus(this.search.moment(this.t));
     this.#draw();
@@ -68,9 +66,7 @@ class Explorer {
     this.status = h("p.az-status", { role: "status", "aria-live": "polite" });
     this.settings = h("div.az-settings");
     this.start = h("div.az-start");
-    const tree = h("div", this.tree.element, treeLegend());
-    const side = h("div.az-detail", this.detail.element);
-    const grid = h("div.az-stage-grid", tree, side);
+    const keys = HELP.map(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)]);
     this.root.tabIndex = -1; // Keys work after a click anywhere inside.
     replace(
       this.root,
@@ -80,40 +76,36 @@ class Explorer {
         this.alert,
         this.#transport(),
         this.status,
-        grid,
-        h("div.az-below", this.start, this.#help()),
+        h("div.az-stage-grid", h("div", this.tree.element, treeLegend()), h("div.az-detail", this.detail.element)),
+        h("div.az-below", this.start, h("details.az-help", h("summary", "Keys"), h("dl", keys))),
       ),
     );
   }
 
   #transport() {
-    const button = (text, name, title, click) => pushButton(text, name, click, { title });
-    const scrub = (event) => this.go(Number(event.target.value));
-    this.slider = h("input", {
-      type: "range",
-      min: 0,
-      step: 1,
-      class: "az-slider",
-      "aria-label": "time",
-      on: { input: scrub },
-    });
-    this.progress = h("span.az-progress");
-    this.buttons = {
-      reset: button(["\u21e4", long(" reset")], "reset", "back to the start (R)", () => this.go(0)),
-      previous: button(["\u2190", long(" previous")], "previous", "previous phase (left arrow)", () =>
-        this.go(this.t - 1),
-      ),
-      next: button(["next", long(" phase"), " \u2192"], "next", "next phase (right arrow)", () => this.go(this.t + 1)),
-      one: button("run 1", "run-1", "run one simulation (1)", () => this.run(1)),
-      five: button("run 5", "run-5", "run five simulations (5)", () => this.run(5)),
+    this.steps = {
+      reset: () => this.go(0),
+      previous: () => this.go(this.t - 1),
+      next: () => this.go(this.t + 1),
+      "run-1": () => this.run(1),
+      "run-5": () => this.run(5),
     };
-    this.buttons.next.classList.add("az-primary");
-    const { reset, previous, next, one, five } = this.buttons;
+    const button = (name, text, title, more) => pushButton(text, name, this.steps[name], { title, ...more });
+    this.back = [
+      button("reset", ["\u21e4", long(" reset")], "back to the start (R)"),
+      button("previous", ["\u2190", long(" previous")], "previous phase (left arrow)"),
+    ];
+    const next = button("next", ["next", long(" phase"), " \u2192"], "next phase (right arrow)", { class: "az-button az-primary" });
+    const runs = [button("run-1", "run 1", "run one simulation (1)"), button("run-5", "run 5", "run five simulations (5)")];
+    this.onward = [next, ...runs];
+    const input = (event) => this.go(Number(event.target.value));
+    this.slider = h("input.az-slider", { type: "range", min: 0, step: 1, "aria-label": "time", on: { input } });
+    this.progress = h("span.az-progress");
     return h(
       "div.az-transport",
       { role: "group", "aria-label": "steps of the search" },
-      h("div.az-group.az-steps", reset, previous, next),
-      h("div.az-group", one, five),
+      h("div.az-group.az-steps", this.back, next),
+      h("div.az-group", runs),
       h("div.az-time", this.slider, this.progress),
     );
   }
@@ -125,12 +117,6 @@ class Explorer {
     };
     this.followBox = h("input", { type: "checkbox", checked: true, on: { change } });
     return h("label.az-check", this.followBox, "follow the search");
-  }
-
-  #help() {
-    const rows = KEYS.map(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)]);
-    this.help = h("details.az-help", h("summary", "Keys"), h("dl", rows));
-    return this.help;
   }
 
   #setFollow(on) {
@@ -185,7 +171,7 @@ class Explorer {
     if (!this.search.exists(this.selected, moment)) this.selected = 0;
     this.tree.show(this.search, moment, this.selected);
     this.detail.show(this.search, moment, this.selected);
-    const name = simulation ? `Simulation ${simulation}, ${PHASE_NAMES[phase]}` : "Start";
+    const name = simulation ? `Simulation ${simulation}, ${phase}${phase === "expansion" ? " and evaluation" : ""}` : "Start";
     const colon = h("span.az-hidden", ":");
     replace(this.status, h("span.az-chip", { "data-phase": phase }, name, colon), " ", describe(this.search, moment));
     const [before, after] = simulation ? ["simulation ", ` \u00b7 ${phase}`] : ["start: ", " simulations"];
@@ -193,13 +179,8 @@ class Explorer {
     this.slider.value = this.t;
     this.slider.setAttribute("aria-valuetext", this.progress.textContent);
     Object.assign(this.root.dataset, { t: this.t, simulation, phase, selected: this.selected });
-    this.#enable();
-  }
-
-  #enable() {
-    const { reset, previous, next, one, five } = this.buttons;
-    for (const button of [reset, previous]) enable(button, this.t > 0);
-    for (const button of [next, one, five]) enable(button, this.t < this.search.last);
+    for (const button of this.back) enable(button, this.t > 0);
+    for (const button of this.onward) enable(button, this.t < this.search.last);
   }
 
   #notify(text) {
@@ -210,8 +191,7 @@ class Explorer {
   // Settings and starting position.
 
   #drawSettings() {
-    const { settings, evaluators, iterations } = this.bench;
-    replace(this.settings, settingFields(settings, evaluators, iterations, (change) => this.#change(change)));
+    replace(this.settings, settingFields(this.bench, (change) => this.#change(change)));
   }
 
   /** Searches with other settings; another number of simulations keeps the time. */
@@ -247,30 +227,12 @@ class Explorer {
     );
   }
 
-  // Keys.
-
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (isTyping(event)) return;
-    const action = this.#action(event.key);
-    if (!action) return;
+    if (isTyping(event) || !Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
     event.stopPropagation();
-    action();
-  }
-
-  #action(key) {
-    const actions = {
-      ArrowRight: () => this.go(this.t + 1),
-      ArrowLeft: () => this.go(this.t - 1),
-      n: () => this.go(this.t + 1),
-      p: () => this.go(this.t - 1),
-      1: () => this.run(1),
-      5: () => this.run(5),
-      r: () => this.go(0),
-      "?": () => this.help.toggleAttribute("open"),
-    };
-    return Object.hasOwn(actions, key) ? actions[key] : null;
+    this.steps[KEYS[event.key]]();
   }
 }
 

@@ -1,10 +1,9 @@
+import { sum } from "./algorithms.js";
 import { numbers } from "./dom.js";
 
 // Games as records of pure functions. A position is `{board, player, over, line, text}`: the cells row
 // by row (1 = player 0, X; -1 = player 1, O; 0 = empty), the player to move, whether the game is over,
 // the cells of the line that won it or null, and the cells in ".XO".
-
-const WORDS = ["one", "two", "three", "four", "five", "six"];
 
 const gamesOf = new WeakMap();
 
@@ -43,6 +42,13 @@ function withTable(game, { boards, values, counts, optimal }) {
 export function optimalMoves(game, position) {
   const { optimal } = game.table.get(position.text);
   return game.legal(position).filter((_, i) => optimal[i]);
+}
+
+/** A list by action: `valueOf(action, i)` for legal move number `i`, and 0 for the others. */
+export function byAction(game, position, valueOf) {
+  const list = Array(game.numActions).fill(0);
+  game.legal(position).forEach((action, i) => (list[action] = valueOf(action, i)));
+  return list;
 }
 
 /**
@@ -114,13 +120,12 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const [rows, columns] = shape;
   const lines = linesOf(rows, columns, inRow);
   const at = (board) => {
-    const line = lines.find((cells) => isFilled(board, cells)) ?? null;
+    const line = lines.find(([first, ...rest]) => board[first] && rest.every((cell) => board[cell] === board[first])) ?? null;
     const over = line !== null || board.every(Boolean);
     return { board, player: playerToMove(board), over, line, text: boardText(board) };
   };
   const actions = Array.from({ length: fields.numActions }, (_, i) => i);
   const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
-  const inWords = `${WORDS[inRow - 1] ?? inRow} in a row`;
   return {
     ...{ ...fields, rows, columns, cell, at, winner },
     init: () => at(Array(rows * columns).fill(0)),
@@ -131,7 +136,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
       return at(next);
     },
     reward: ({ line }) => (line ? 1 : 0),
-    ending: (position) => (winner(position) === null ? "the board is full" : `${"XO"[winner(position)]} has ${inWords}`),
+    ending: (position) => (winner(position) === null ? "the board is full" : `${"XO"[winner(position)]} has ${inRow} in a row`),
     read: (text) => {
       const board = readCells(text, rows * columns);
       return board && isReached(board, lines, rests) ? at(board) : null;
@@ -139,16 +144,11 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   };
 }
 
-/** Whether the stones could come from a game: their counts, what follows a win, and support. */
+/** Whether the stones could come from a game: the player to move has not won, and they have support. */
 function isReached(board, lines, rests) {
-  const ahead = board.reduce((sum, stone) => sum + stone, 0);
-  const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => board[i] === stone)));
-  if ((ahead !== 0 && ahead !== 1) || (winsX && ahead === 0) || (winsO && ahead === 1)) return false;
-  return board.every((stone, i) => stone === 0 || rests(board, i));
-}
-
-function isFilled(board, [first, ...rest]) {
-  return board[first] !== 0 && rest.every((cell) => board[cell] === board[first]);
+  const mover = playerToMove(board) === 0 ? 1 : -1;
+  const hasWon = lines.some((line) => line.every((cell) => board[cell] === mover));
+  return !hasWon && board.every((stone, cell) => stone === 0 || rests(board, cell));
 }
 
 /** All lines of `length` cells on a board: across, down and along both diagonals. */
@@ -202,10 +202,8 @@ function hexGame(title, n, name) {
     ending: ({ winner }) => (winner === 0 ? "X has connected top and bottom" : "O has connected left and right"),
     read: (text) => {
       const board = readCells(text, n * n);
-      const ahead = board?.reduce((sum, stone) => sum + stone, 0);
-      if (ahead !== 0 && ahead !== 1) return null;
-      const position = at(board);
-      return position.over && position.winner === position.player ? null : position;
+      const position = board && at(board);
+      return position?.winner === position?.player ? null : position;
     },
   };
 }
@@ -243,14 +241,14 @@ export function boardText(cells) {
   return cells.map((stone) => (stone === 1 ? "X" : stone === -1 ? "O" : ".")).join("");
 }
 
-/** Reads `count` cells written as ".XO"; null if the text is malformed. */
+/** Reads `count` cells written as ".XO"; null if the text is malformed or has too many stones of a player. */
 function readCells(text, count) {
   if (text?.length !== count || !/^[.XO]+$/.test(text)) return null;
-  return Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
+  const board = Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
+  return [0, 1].includes(sum(board)) ? board : null;
 }
 
 /** The player to move on a board, 0 (X) or 1 (O), from the counts. */
-export function playerToMove(cells) {
-  const sum = cells.reduce((total, stone) => total + stone, 0);
-  return sum > 0 ? 1 : 0;
+function playerToMove(board) {
+  return sum(board) > 0 ? 1 : 0;
 }

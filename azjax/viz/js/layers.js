@@ -1,27 +1,36 @@
-import { f32 } from "./algorithms.js";
+import { sum } from "./algorithms.js";
 import { numbers } from "./dom.js";
 
 // Networks in their folded form, layer by layer, in float32. Layouts are those of Python: boards
 // `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`.
 
-/** The residual network of `azjax/networks/resnet.py`, of dense layers or of convolutions. */
-export class ResNet {
-  constructor({ encoding, blocks, norm, layers }, game) {
-    Object.assign(this, { encoding, blocks, norm, game, layers: unpackLayers(layers) });
+/** The MLP of `azjax/networks/mlp.py`, or the residual network of `resnet.py`, dense or of convolutions. */
+export class Network {
+  constructor({ kind, encoding, blocks, norm, layers }, game) {
+    Object.assign(this, { kind, encoding, blocks, norm, game, layers: unpackLayers(layers) });
     this.taps = "policy_conv" in layers ? tapsOf(game.rows, game.columns) : null;
   }
 
   /** Returns `{logits, value}` of a position. */
   infer(position) {
-    let trunk = relu(this.#layer("stem", Float32Array.from(observe(this.game, position, this.encoding))));
+    const input = Float32Array.from(observe(this.game, position, this.encoding));
+    const trunk = this.kind === "mlp" ? this.#dense(input) : this.#residual(input);
+    const head = (name) => dense(this.layers[name], relu(this.#hidden(name, trunk)));
+    return { logits: head("policy"), value: Math.tanh(head("value")[0]) };
+  }
+
+  #dense(x) {
+    return Array.from({ length: this.blocks }, (_, i) => this.layers[`Dense_${i}`]).reduce((input, layer) => relu(dense(layer, input)), x);
+  }
+
+  #residual(x) {
+    let trunk = relu(this.#layer("stem", x));
     for (let i = 0; i < this.blocks; i++) {
       const inner = relu(this.#layer(`block${i}_a`, this.#normalize(trunk)));
       const more = this.#layer(`block${i}_b`, inner);
       trunk = relu(trunk.map((x, k) => x + more[k]));
     }
-    trunk = this.#normalize(trunk);
-    const head = (name) => this.#dense(name, relu(this.#hidden(name, trunk)));
-    return { logits: head("policy"), value: f32(Math.tanh(head("value")[0])) };
+    return this.#normalize(trunk);
   }
 
   /** Layer normalization per cell, or over all units, if the network has it. */
@@ -31,8 +40,8 @@ export class ResNet {
     const count = x.length / (this.taps?.length ?? 1);
     for (let from = 0; from < y.length; from += count) {
       const cell = y.subarray(from, from + count);
-      const mean = cell.reduce((sum, each) => sum + each, 0) / count;
-      const variance = cell.reduce((sum, each) => sum + (each - mean) ** 2, 0) / count;
+      const mean = sum(cell) / count;
+      const variance = sum(cell.map((each) => (each - mean) ** 2)) / count;
       cell.forEach((each, i) => (cell[i] = (each - mean) / Math.sqrt(variance + 1e-5)));
     }
     return y;
@@ -40,50 +49,29 @@ export class ResNet {
 
   /** The hidden layer of a head: a dense layer, or a 1x1 convolution. */
   #hidden(name, x) {
-    if (!this.taps) return this.#dense(`${name}_hidden`, x);
-    const cells = this.#convolve(`${name}_conv`, x, this.taps.map((_, cell) => [[cell, 0]]));
-    return name === "value" ? this.#dense("value_hidden", relu(cells)) : cells;
+    if (!this.taps) return dense(this.layers[`${name}_hidden`], x);
+    const cells = convolve(this.layers[`${name}_conv`], x, this.taps.map((_, cell) => [[cell, 0]]));
+    return name === "value" ? dense(this.layers.value_hidden, relu(cells)) : cells;
   }
 
   #layer(name, x) {
-    return this.taps ? this.#convolve(name, x, this.taps) : this.#dense(name, x);
-  }
-
-  #dense(name, x) {
-    return dense(this.layers[name], x);
-  }
-
-  /** A convolution; `taps` lists `[neighbor, index in the kernel]` of each cell. */
-  #convolve(name, x, taps) {
-    const { kernel, bias } = this.layers[name];
-    const inputs = x.length / taps.length;
-    const y = new Float32Array(taps.length * bias.length);
-    taps.forEach((neighbors, cell) => {
-      const sums = y.subarray(cell * bias.length, (cell + 1) * bias.length);
-      sums.set(bias);
-      for (const [from, tap] of neighbors) addProducts(sums, kernel, tap * inputs, x, from * inputs, inputs);
-    });
-    return y;
+    return this.taps ? convolve(this.layers[name], x, this.taps) : dense(this.layers[name], x);
   }
 }
 
-/** The MLP of `azjax/networks/mlp.py`. */
-export class Mlp {
-  constructor({ encoding, blocks, layers }, game) {
-    Object.assign(this, { encoding, blocks, game, layers: unpackLayers(layers) });
-  }
-
-  /** Returns `{logits, value}` of a position. */
-  infer(position) {
-    const hidden = (x, name) => relu(dense(this.layers[name], x));
-    const shared = Array.from({ length: this.blocks }, (_, i) => `Dense_${i}`);
-    const x = shared.reduce(hidden, Float32Array.from(observe(this.game, position, this.encoding)));
-    const head = (name) => dense(this.layers[name], hidden(x, `${name}_hidden`));
-    return { logits: head("policy"), value: f32(Math.tanh(head("value")[0])) };
-  }
+/** A convolution; `taps` lists `[neighbor, index in the kernel]` of each cell. */
+function convolve({ kernel, bias }, x, taps) {
+  const inputs = x.length / taps.length;
+  const y = new Float32Array(taps.length * bias.length);
+  taps.forEach((neighbors, cell) => {
+    const sums = y.subarray(cell * bias.length, (cell + 1) * bias.length);
+    sums.set(bias);
+    for (const [from, tap] of neighbors) addProducts(sums, kernel, tap * inputs, x, from * inputs, inputs);
+  });
+  return y;
 }
 
-/** A dense layer, `bias + x W`. Float32 sums are rounded once for each input; integers are exact. */
+/** A dense layer, `bias + x W`, in float32 or in integers. */
 function dense({ kernel, bias }, x) {
   return addProducts(bias.slice(), kernel, 0, x, 0, x.length);
 }
@@ -143,10 +131,10 @@ const TYPES = { i1: Int8Array, u1: Uint8Array, i4: Int32Array, f4: Float32Array 
 /** A network whose weights are integers. */
 export class Quantized {
   /**
-   * `layers` has the arrays of each layer as in Python, those of copy 0, with their `shape`. `group`
-   * has the permutations of cells, copies and actions.
+   * `layers` has the arrays of each layer as in Python, those of copy 0, with their `shape`; or `bytes`
+   * has them, as `arrays` lists. `group` has the permutations of cells, copies and actions.
    */
-  constructor({ layers, group, encoding }, game) {
+  constructor({ arrays, bytes, layers = splitArrays(arrays, numbers(bytes, Uint8Array).buffer), group, encoding }, game) {
     Object.assign(this, { game, group, encoding });
     this.ranks = 2 ** Math.ceil(Math.log2(group.actions[0].length)); // At least one for each action.
     this.trunk = Object.keys(layers)
@@ -162,7 +150,7 @@ export class Quantized {
     const { scale } = this.layers.policy;
     const ranks = this.#rank(planes);
     const totals = this.#scaled("policy", this.#hidden("policy_hidden", x));
-    const logits = Float32Array.from(totals, (total, action) => f32(total * this.ranks - ranks[action]) * scale);
+    const logits = Float32Array.from(totals, (total, action) => (total * this.ranks - ranks[action]) * scale);
     const [sum] = this.#scaled("value", this.#hidden("value_hidden", x));
     const index = Math.max(-VALUES, Math.min(VALUES, sum)) + VALUES;
     return { logits, value: this.layers.value.table[index] };

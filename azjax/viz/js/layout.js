@@ -108,7 +108,7 @@ function chooseNodes(search, moment, tree, rows, width, forced, wanted) {
     if (shown.has(id) || !tree.size[id]) continue;
     const more = lineTo(search, id).filter((other) => !shown.has(other));
     for (const other of more) shown.add(other);
-    if (widthOf(grow(search, tree, rows, shown)) <= width) {
+    if (extentOf(outlineOf(grow(search, tree, rows, shown))).width <= width) {
       failed = 0;
       continue;
     }
@@ -151,11 +151,6 @@ function grow(search, tree, rows, shown, id = 0) {
   return { kind: "node", key: String(id), id, depth, form, width, height, below };
 }
 
-function widthOf(root) {
-  const outline = outlineOf(root);
-  return Math.max(...outline.map(([, right]) => right)) - Math.min(...outline.map(([left]) => left));
-}
-
 /**
  * Sets the horizontal offsets of everything below a part, each relative to its parent.
  *
@@ -174,26 +169,26 @@ function outlineOf(part) {
   }
   // Folds are not centered, so that a line of single moves is straight.
   const moves = part.below.filter(({ kind }) => kind !== "fold");
-  const middle = middleOf(moves.length ? moves : part.below);
+  const offsets = (moves.length ? moves : part.below).map(({ offset }) => offset);
+  const middle = offsets.length ? (offsets[0] + offsets.at(-1)) / 2 : 0;
   for (const child of part.below) child.offset -= middle;
   const half = part.width / 2;
   return [[-half, half], ...merged.map(([left, right]) => [left - middle, right - middle])];
 }
 
-function middleOf(parts) {
-  return parts.length ? (parts[0].offset + parts[parts.length - 1].offset) / 2 : 0;
+function extentOf(outline) {
+  const left = Math.min(...outline.map(([from]) => from));
+  return { left, width: Math.max(...outline.map(([, to]) => to)) - left };
 }
 
 function place(root, rows) {
   const outline = outlineOf(root);
   const places = [];
-  const visit = (part, x) => {
-    const { below, offset, ...rest } = part;
-    places.push({ ...rest, x, y: rows[part.depth].top + LABEL });
+  const visit = ({ below, offset, ...part }, x) => {
+    places.push({ ...part, x, y: rows[part.depth].top + LABEL });
     for (const child of below) visit(child, x + child.offset);
   };
   visit(root, 0);
-  const left = Math.min(...outline.map(([from]) => from));
-  const bottom = Math.max(...places.map(({ y, height }) => y + height));
-  return { places, extent: { left, top: 0, width: widthOf(root), height: bottom } };
+  const height = Math.max(...places.map((part) => part.y + part.height));
+  return { places, extent: { ...extentOf(outline), top: 0, height } };
 }

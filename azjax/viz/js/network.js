@@ -1,6 +1,7 @@
 import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
-import { Mlp, Quantized, ResNet, splitArrays } from "./layers.js";
+import { byAction } from "./games.js";
+import { Network, Quantized, splitArrays } from "./layers.js";
 
 const networksOf = new WeakMap();
 
@@ -18,11 +19,8 @@ export function openNetworks({ networks }, game) {
 
 function openNetwork(packed, game) {
   const { iteration, kind } = packed;
-  const make = () => {
-    if (kind === "answers") return lookUp(packed, game);
-    if (kind === "quantized") return compute(new Quantized({ ...packed, layers: layersOf(packed) }, game));
-    return compute(new (kind === "resnet" ? ResNet : Mlp)(packed, game));
-  };
+  const Kind = kind === "quantized" ? Quantized : Network;
+  const make = () => (kind === "answers" ? lookUp(packed, game) : compute(new Kind(packed, game)));
   let made = null;
   return { iteration, evaluate: (position) => (made ??= make())(position) };
 }
@@ -35,28 +33,18 @@ export function networkOf(networks, iteration) {
 /** A network's output without search: `{policy, value, move}`, the policy by action. */
 export function opinionOf(network, game, position) {
   const { logits, value } = network.evaluate(position);
-  const legal = game.legal(position);
-  const shares = softmax(legal.map((action) => logits[action]));
-  const policy = Array(game.numActions).fill(0);
-  legal.forEach((action, i) => (policy[action] = shares[i]));
+  const shares = softmax(game.legal(position).map((action) => logits[action]));
+  const policy = byAction(game, position, (_, i) => shares[i]);
   return { policy, value, move: argmax(policy) };
-}
-
-/** The arrays of a quantized network whose bytes are in the page. */
-function layersOf({ layers, arrays, bytes }) {
-  return layers ?? splitArrays(arrays, numbers(bytes, Uint8Array).buffer);
 }
 
 function lookUp(packed, game) {
   const logits = numbers(packed.logits, Float32Array);
   const values = numbers(packed.values, Float32Array);
   return (position) => {
-    const answer = { logits: Array(game.numActions).fill(0), value: 0 };
-    if (position.over) return answer;
+    if (position.over) return { logits: null, value: 0 };
     const { row, first } = game.table.get(position.text);
-    game.legal(position).forEach((action, i) => (answer.logits[action] = logits[first + i]));
-    answer.value = values[row];
-    return answer;
+    return { logits: byAction(game, position, (_, i) => logits[first + i]), value: values[row] };
   };
 }
 

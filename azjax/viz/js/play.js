@@ -31,8 +31,8 @@ export class Match {
     const counts = { won: 0, drawn: 0, lost: 0 };
     const shown = { thoughts: false, truth: false };
     Object.assign(this, { root, onDraw: () => {}, more: null, sides: ["Play X", "Play O"], ...parts, history: [], counts, shown });
-    this.strengths = [...new Set([parts.simulations, ...SIMULATIONS])];
     this.usual = parts.simulations;
+    this.strengths = [...new Set([this.usual, ...SIMULATIONS])];
     this.board = h("div.az-play-board");
     this.controls = h("div.az-play-bar");
     this.status = h("p.az-play-status", { role: "status", "aria-live": "polite" });
@@ -83,14 +83,10 @@ export class Match {
     }
     this.strayed = true;
     if (!this.simulations) return this.#put(this.#opinion().move);
-    const search = this.#search(this.position, this.simulations);
+    const settings = { ...this.settings, evaluator: "network", num_simulations: this.simulations };
+    const search = new Search(this.game, this.position, this.network.evaluate, settings, { waits: true });
     const stop = advanceInSlices(search, () => this.#put(search.action));
     if (stop) this.#wait(stop);
-  }
-
-  #search(position, num_simulations) {
-    const settings = { ...this.settings, evaluator: "network", num_simulations, add_noise: false };
-    return new Search(this.game, position, this.network.evaluate, settings, { waits: true });
   }
 
   #put(action, isOverride = false) {
@@ -118,17 +114,6 @@ export class Match {
     this.#turn();
   }
 
-  #toggle(name) {
-    this.shown[name] = !this.shown[name];
-    this.#draw();
-  }
-
-  #choose(simulations) {
-    this.simulations = simulations;
-    this.#drawControls();
-    this.onDraw(this);
-  }
-
   #opinion() {
     return opinionOf(this.network, this.game, this.position);
   }
@@ -152,22 +137,17 @@ export class Match {
 
   #draw() {
     const { over } = this.position;
-    const names = { won: "win", drawn: "draw", lost: "loss" };
-    this.root.dataset.board = this.position.text;
-    this.root.dataset.you = playerName(this.you);
-    if (over) this.root.dataset.result = names[this.#result()];
-    else delete this.root.dataset.result;
+    const { dataset } = this.root;
+    Object.assign(dataset, { board: this.position.text, you: playerName(this.you) });
+    if (over) dataset.result = { won: "win", drawn: "draw", lost: "loss" }[this.#result()];
+    else delete dataset.result;
     this.#drawBoard(over);
     this.#drawControls();
     const words = this.#words(over);
     if (this.status.textContent !== words) this.status.textContent = words;
     this.#drawInsight(over);
-    replace(
-      this.tally,
-      Object.entries(this.counts).map(([name, n]) =>
-        h("div", h("dt", name), h("dd", { "data-tally": name }, String(n))),
-      ),
-    );
+    const row = ([name, count]) => h("div", h("dt", name), h("dd", { "data-tally": name }, String(count)));
+    replace(this.tally, Object.entries(this.counts).map(row));
     this.onDraw(this);
   }
 
@@ -176,9 +156,8 @@ export class Match {
     const policy = shown.thoughts && !over ? this.#opinion().policy : null;
     const marks = shown.truth && !over ? optimalMoves(game, position) : null;
     const listed = this.moves.filter(({ isOverride }) => isOverride);
-    const dots = listed.map((move) => game.cell(move.position.board, move.action));
     const drawn = picture(game, position, {
-      dots,
+      dots: listed.map((move) => game.cell(move.position.board, move.action)),
       heat: policy,
       labels: policy?.map(percent),
       marks,
@@ -187,37 +166,38 @@ export class Match {
       label: "the game",
     });
     drawn.classList.toggle("az-shut", over);
-    const legal = !over && position.player === you ? game.legal(position) : [];
+    const legal = position.player === you ? game.legal(position) : [];
     for (const button of drawn.querySelectorAll(".az-cell")) {
       const action = game.action(Number(button.dataset.cell), position.board);
       if (!legal.includes(action)) button.setAttribute("aria-disabled", "true");
-      if (marks?.includes(action)) {
-        button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, keeps the value`);
-      }
+      if (marks?.includes(action)) button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, keeps the value`);
     }
     replace(this.board, drawn);
   }
 
   #drawControls() {
     const pressed = (on) => ({ "aria-pressed": String(on) });
-    const side = (you, text) =>
-      pushButton(text, `play-${playerName(you)}`, () => this.#begin(you), pressed(this.you === you));
-    const toggle = (name, text) =>
-      pushButton(text, name, () => this.#toggle(name), pressed(this.shown[name]));
+    const side = (text, you) => pushButton(text, `play-${playerName(you)}`, () => this.#begin(you), pressed(this.you === you));
+    const flip = (name) => {
+      this.shown[name] = !this.shown[name];
+      this.#draw();
+    };
+    const toggle = (name, text) => pushButton(text, name, () => flip(name), pressed(this.shown[name]));
     const shared = this.#shared();
-    const goThere = () => this.#begin(shared.player, shared);
-    const strength = (simulations) =>
-      h("option", { value: simulations, selected: simulations === this.simulations }, strengthWords(simulations));
-    const chosen = (event) => this.#choose(Number(event.target.value));
-    const keys = { "data-setting": "strength", "data-focus": "strength", on: { change: chosen } };
+    const strength = (value) => h("option", { value, selected: value === this.simulations }, value ? `with ${value} simulations` : "without search");
+    const change = ({ target }) => {
+      this.simulations = Number(target.value);
+      this.#draw();
+    };
+    const keys = { "data-setting": "strength", "data-focus": "strength", on: { change } };
     replace(
       this.controls,
-      h("div.az-group", { role: "group", "aria-label": "your side" }, this.sides.map((text, you) => side(you, text))),
+      h("div.az-group", { role: "group", "aria-label": "your side" }, this.sides.map(side)),
       h(
         "div.az-group",
         pushButton("New game", "new", () => this.#begin(this.you), { class: `az-button ${this.position.over ? "az-primary" : ""}` }),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!this.#hasMoved()) }),
-        shared && pushButton("Play from the shared position", "there", goThere),
+        shared && pushButton("Play from the shared position", "there", () => this.#begin(shared.player, shared)),
       ),
       h(
         "div.az-group",
@@ -229,21 +209,15 @@ export class Match {
   }
 
   #words(over) {
-    const network = playerName(1 - this.you);
-    const mine = this.position.player === this.you;
     const before = this.history.at(-1)?.position;
-    const moved = before && before.player !== this.you;
-    const last = moved ? `The network (${network}) played ${this.game.moveName(before, this.last)}. ` : "";
-    const start = this.history.length < 2 ? `You are ${playerName(this.you)}. ` : "";
+    const isAnswer = before && before.player !== this.you;
+    const last = isAnswer ? `The network (${playerName(1 - this.you)}) played ${this.game.moveName(before, this.last)}. ` : "";
     if (over) {
-      const ends = {
-        won: "You win.",
-        drawn: "Draw.",
-        lost: `${sentence(this.game.ending(this.position))}: the network wins.`,
-      };
-      return (moved ? last : "") + ends[this.#result()];
+      const lost = `${sentence(this.game.ending(this.position))}: the network wins.`;
+      return last + { won: "You win.", drawn: "Draw.", lost }[this.#result()];
     }
-    return start + last + (mine ? "Your move." : "The network is to move.");
+    const start = this.history.length < 2 ? `You are ${playerName(this.you)}. ` : "";
+    return start + last + (this.position.player === this.you ? "Your move." : "The network is to move.");
   }
 
   #drawInsight(over) {
@@ -251,25 +225,17 @@ export class Match {
     const mover = playerName(this.position.player);
     const parts = [];
     if (thoughts && !over) {
-      parts.push(valueBar(this.#opinion().value, `The network\u2019s value for ${mover}, to move`));
       parts.push(
+        valueBar(this.#opinion().value, `The network\u2019s value for ${mover}, to move`),
         h("p.az-hint", `The percentages are the network\u2019s policy: a probability for each move of ${mover}.`),
       );
     }
-    if (truth) {
-      const value = over ? null : this.game.table.get(this.position.text).value;
-      parts.push(h("p.az-hint", { "data-truth": value }, perfectWords(value, mover, over)));
+    if (truth && !over) {
+      const { value } = this.game.table.get(this.position.text);
+      const end = value > 0 ? `${mover} wins` : value < 0 ? `${mover} loses` : "the game is a draw";
+      const words = `With perfect play from here ${end}. A dot marks each move that keeps this result.`;
+      parts.push(h("p.az-hint", { "data-truth": value }, words));
     }
     replace(this.insight, parts);
   }
-}
-
-function perfectWords(value, mover, over) {
-  if (over) return "The game is over.";
-  const ends = value > 0 ? `${mover} wins` : value < 0 ? `${mover} loses` : "the game is a draw";
-  return `With perfect play from here ${ends}. A dot marks each move that keeps this result.`;
-}
-
-function strengthWords(simulations) {
-  return simulations ? `with ${simulations} simulations` : "without search";
 }

@@ -1,6 +1,7 @@
+import { sum } from "./algorithms.js";
 import { picture } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
-import { openGame } from "./games.js";
+import { byAction, openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
@@ -10,7 +11,7 @@ export function proof(root, data, place) {
   new Proof(root, game, openNetworks(data, game), place);
 }
 
-/** Counts `{won, drawn, lost}`, for the network, over all games that continue from a position. */
+/** Counts `{games, won, drawn, lost}`, for the network, over all games that continue from a position. */
 export class Lines {
   #known = new Map();
 
@@ -32,15 +33,13 @@ export class Lines {
   }
 
   #count(position) {
-    if (position.over) return this.#end(position);
+    if (position.over) {
+      const winner = this.game.winner(position);
+      return { games: 1, won: Number(winner === this.seat), drawn: Number(winner === null), lost: Number(winner === 1 - this.seat) };
+    }
     const counts = this.moves(position).map((action) => this.below(this.game.step(position, action)));
-    const sum = (name) => counts.reduce((total, count) => total + count[name], 0);
-    return { won: sum("won"), drawn: sum("drawn"), lost: sum("lost") };
-  }
-
-  #end(position) {
-    const winner = this.game.winner(position);
-    return { won: Number(winner === this.seat), drawn: Number(winner === null), lost: Number(winner === 1 - this.seat) };
+    const total = (name) => sum(counts.map((count) => count[name]));
+    return { games: total("games"), won: total("won"), drawn: total("drawn"), lost: total("lost") };
   }
 }
 
@@ -83,12 +82,6 @@ export class Walk {
     this.path.push({ ...move, position: this.game.step(this.here, move.action) });
   }
 
-  #back(length) {
-    this.path.length = length;
-    this.moved();
-    this.draw();
-  }
-
   /** The move before position `i` of the path. */
   lastAt(i = this.path.length - 1) {
     return i ? { position: this.path[i - 1].position, action: this.path[i].action } : null;
@@ -96,17 +89,22 @@ export class Walk {
 
   /** The positions in which the reader had the choice, and the last one, to go back to. */
   crumbs() {
-    const shown = this.path.map((_, i) => i).filter((i) => this.path[i].position.player !== this.seat || i === this.path.length - 1);
-    return h("ol.az-proof-path", { "aria-label": "the game so far" }, shown.map((i) => this.#crumb(i)));
+    const end = this.path.length - 1;
+    const shown = this.path.map((_, i) => i).filter((i) => this.path[i].position.player !== this.seat || i === end);
+    return h("ol.az-proof-path", { "aria-label": "the game so far" }, shown.map((i) => h("li", this.#crumb(i, i === end))));
   }
 
-  #crumb(i) {
-    const { game } = this;
+  #crumb(i, isLast) {
+    const { game, path } = this;
     const last = this.lastAt(i);
-    const name = last ? `back to move ${i}, ${game.moveName(last.position, last.action)}` : "back to the start";
-    const drawn = picture(game, this.path[i].position, { size: 50, last });
-    const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
-    return h("li", pushButton(drawn, `line-${i}`, () => this.#back(i + 1), attributes));
+    const label = last ? `back to move ${i}, ${game.moveName(last.position, last.action)}` : "back to the start";
+    const goBack = () => {
+      path.length = i + 1;
+      this.moved();
+      this.draw();
+    };
+    const attributes = { class: "az-proof-step", "aria-label": label, "aria-current": isLast && "step" };
+    return pushButton(picture(game, path[i].position, { size: 50, last }), `line-${i}`, goBack, attributes);
   }
 
   /** The board; a click chooses a reply. */
@@ -152,6 +150,7 @@ class Proof extends Walk {
 
   draw() {
     const { seat } = this;
+    const labels = byAction(this.game, this.here, (action) => String(this.#after(action).games));
     Object.assign(this.root.dataset, { board: this.here.text, seat: playerName(seat) });
     const side = (other) => {
       const attributes = { "aria-pressed": String(seat === other) };
@@ -163,16 +162,16 @@ class Proof extends Walk {
       h("p.az-proof-claim", { "data-claim": "" }, this.#claim()),
       h("p.az-hint", `The network always plays its most likely move, without a search. ${this.game.naming}`),
       this.crumbs(),
-      h("div.az-columns", this.#counted(), this.#side()),
+      h("div.az-columns", this.board({ size: 220, labels }), this.#side()),
     );
   }
 
   #claim() {
-    const { won, drawn, lost } = this.lines.below(this.game.init());
-    const games = (count) => count.toLocaleString("en");
+    const { games, won, drawn, lost } = this.lines.below(this.game.init());
+    const text = (count) => count.toLocaleString("en");
     const start =
-      `If ${playerName(1 - this.seat)} tries every reply, there are ${games(won + drawn + lost)} games. ` +
-      `The network of iteration ${this.#network.iteration} wins ${games(won)}, draws ${games(drawn)} and loses ${games(lost)} of them.`;
+      `If ${playerName(1 - this.seat)} tries every reply, there are ${text(games)} games. ` +
+      `The network of iteration ${this.#network.iteration} wins ${text(won)}, draws ${text(drawn)} and loses ${text(lost)} of them.`;
     return lost ? start : `${start} It never loses.`;
   }
 
@@ -180,30 +179,18 @@ class Proof extends Walk {
     return this.lines.below(this.game.step(this.here, action));
   }
 
-  #counted() {
-    const labels = Array(this.game.numActions).fill("");
-    for (const action of this.game.legal(this.here)) labels[action] = String(total(this.#after(action)));
-    return this.board({ size: 220, labels });
-  }
-
   #side() {
-    if (this.here.over) return h("p", { role: "status" }, proofEnd(this.lines.below(this.here)));
+    if (this.here.over) {
+      const { won, drawn } = this.lines.below(this.here);
+      const end = won ? "The network has won." : drawn ? "A draw." : "The network has lost.";
+      return h("p", { role: "status" }, `${end} Go back to any position above and choose another reply.`);
+    }
     const heads = [`${playerName(this.here.player)} (you)`, "games", "won", "drawn", "lost"];
     const caption = "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.";
     return this.replies(caption, heads, (action) => {
       const count = this.#after(action);
       const look = { class: count.lost ? "az-mistake" : "" };
-      return [h("td", look, String(total(count))), ["won", "drawn", "lost"].map((kind) => h("td", { ...look, "data-kind": kind }, String(count[kind])))];
+      return [h("td", look, String(count.games)), ["won", "drawn", "lost"].map((kind) => h("td", { ...look, "data-kind": kind }, String(count[kind])))];
     });
   }
-}
-
-function proofEnd({ won, drawn }) {
-  if (won) return "The network has won. Go back to any position above and choose another reply.";
-  if (drawn) return "A draw. Go back to any position above and choose another reply.";
-  return "The network has lost. The proof counts this game as a loss.";
-}
-
-function total({ won, drawn, lost }) {
-  return won + drawn + lost;
 }

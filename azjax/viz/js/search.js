@@ -1,17 +1,9 @@
-import { ALGORITHMS, argmax, f32, generator, softmax } from "./algorithms.js";
+import { ALGORITHMS, generator, softmax } from "./algorithms.js";
 
 /** The three phases of a simulation, in order. */
 const PHASES = ["selection", "expansion", "backup"];
 
 const SLICE = 80; // Milliseconds of searching between events, so that clicks are handled soon.
-
-/** The names of the phases on the page. */
-export const PHASE_NAMES = {
-  start: "start",
-  selection: "selection",
-  expansion: "expansion and evaluation",
-  backup: "backup",
-};
 
 /**
  * A search with its history; without random numbers it equals the search of Python's `make_search`.
@@ -33,8 +25,8 @@ export class Search {
    * Searches from `position`; `evaluate(position, random)` is one of the evaluators.
    *
    * `settings` are those of the algorithm by their names in Python, with `algorithm`,
-   * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name. With `waits` only the root
-   * is evaluated, and `advance` runs the simulations.
+   * `num_simulations`, `seed`, and `evaluator`, its name. With `waits` only the root is evaluated, and
+   * `advance` runs the simulations.
    */
   constructor(game, position, evaluate, settings, { waits = false } = {}) {
     Object.assign(this, { game, settings, nodes: [], simulations: [] });
@@ -97,8 +89,7 @@ export class Search {
     const at = entryAt(node.history, known);
     const { visits, value, N } = at;
     if (node.over) return { visits, value, N, P: [], Q: [], U: [], S: [], best: -1 };
-    const scores = this.#rule.score(this.#context, node, at);
-    return { visits, value, N, P: node.priors, ...scores, S: roundScores(scores.S) };
+    return { visits, value, N, P: node.priors, ...this.#rule.score(this.#context, node, at) };
   }
 
   /** N, Q and P of the move that leads to a node, for the player who made it. */
@@ -132,15 +123,18 @@ export class Search {
 
   #simulate() {
     const { path, indices, leaf, isNew } = this.#descend();
-    if (!isNew) this.#count(leaf, 0);
+    const k = this.length + 1;
+    const visit = leaf.history.at(-1);
+    if (!isNew) leaf.history.push({ ...visit, k, visits: visit.visits + 1 });
     const backup = [];
-    let value = leaf.value;
-    let below = leaf.value;
+    let [value, mean] = [leaf.value, leaf.value]; // Of this simulation, and of all so far.
     for (let i = path.length - 1; i >= 0; i--) {
-      const child = i + 1 < path.length ? path[i + 1] : leaf;
-      value = f32(child.reward + child.discount * value);
+      const [child, index, old] = [path[i + 1] ?? leaf, indices[i], path[i].history.at(-1)];
+      const Q = old.Q.with(index, child.reward + child.discount * mean);
+      value = child.reward + child.discount * value;
+      mean = (old.value * old.visits + value) / (old.visits + 1);
+      path[i].history.push({ k, visits: old.visits + 1, value: mean, N: old.N.with(index, old.N[index] + 1), Q });
       backup[i] = value;
-      below = this.#backUp(path[i], indices[i], child, below, value);
     }
     const actions = indices.map((index, i) => path[i].actions[index]);
     const ids = path.map(({ id }) => id);
@@ -187,34 +181,12 @@ export class Search {
       children: actions.map(() => -1),
       order: actions.map(() => this.#random()),
       born: about.parent === null ? 0 : this.length + 1,
-      history: [],
     };
     node.priors = softmax(node.logits);
     const none = actions.map(() => 0);
-    node.history.push({ k: node.born, visits: 1, value: node.value, N: none, Q: none });
+    node.history = [{ k: node.born, visits: 1, value: node.value, N: none, Q: none }];
     nodes.push(node);
     return node;
-  }
-
-  /** Counts a visit of a finished game. */
-  #count(node, value) {
-    const old = node.history.at(-1);
-    node.history.push({ ...old, k: this.length + 1, visits: old.visits + 1, value });
-  }
-
-  /** Adds a value to a node's mean; returns the mean. */
-  #backUp(node, index, child, below, value) {
-    const old = node.history.at(-1);
-    const mean = f32(f32(old.value * old.visits + value) / (old.visits + 1));
-    const q = f32(child.reward + child.discount * below);
-    node.history.push({
-      k: this.length + 1,
-      visits: old.visits + 1,
-      value: mean,
-      N: old.N.with(index, old.N[index] + 1),
-      Q: old.Q.with(index, q),
-    });
-    return mean;
   }
 }
 
@@ -235,21 +207,5 @@ export function advanceInSlices(search, done, slice = SLICE) {
 
 /** The last entry of a node's history within `known` simulations, or the first one. */
 function entryAt(history, known) {
-  let low = 0;
-  let high = history.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (history[middle].k <= known) low = middle;
-    else high = middle - 1;
-  }
-  return history[low];
-}
-
-/** Rounds to four decimals, or to more if the first of the highest would change. */
-function roundScores(scores) {
-  for (let digits = 4; digits < 9; digits++) {
-    const rounded = scores.map((score) => Number(score.toFixed(digits)));
-    if (argmax(rounded) === argmax(scores)) return rounded;
-  }
-  return scores;
+  return history.findLast(({ k }) => k <= known) ?? history[0];
 }

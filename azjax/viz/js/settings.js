@@ -1,13 +1,15 @@
 import { picture } from "./board.js";
 import { h, pushButton } from "./dom.js";
-import { EVALUATOR_NAMES, outcomeWords, playerName } from "./words.js";
+import { byAction } from "./games.js";
+import { outcomeWords, playerName } from "./words.js";
 
-/** The most simulations of a search; larger trees cannot be drawn. */
-export const MOST_SIMULATIONS = 1000;
-
-const ALGORITHM_NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCT" };
 const URGENCIES = ["zero", "parent", "loss"];
 const MOST_SEED = 2 ** 31 - 1;
+const MOST_SIMULATIONS = 1000; // Larger trees cannot be drawn.
+
+/** Labels of the settings with a list of values, and the names of these values. */
+const LISTS = { algorithm: "algorithm", evaluator: "evaluator", iteration: "iteration", first_play_urgency: "untried moves" };
+const VALUE_NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCT", rollout: "random rollout" };
 
 /** Labels and limits of the numeric settings. */
 const NUMBERS = {
@@ -28,32 +30,25 @@ const SETTINGS = {
   uct: ["exploration"],
 };
 
-/** The controls of a search's settings; each change calls `onChange({name: value})`. */
-export function settingFields(settings, evaluators, iterations, onChange) {
-  const list = (name, label, values, write = String) =>
-    field(label, choice(name, values, settings[name], write, (value) => onChange({ [name]: value })));
-  const control = (name) => {
-    if (name === "first_play_urgency") return list(name, "untried moves", URGENCIES);
-    return number(name, settings[name], onChange);
-  };
-  return [
-    list("algorithm", "algorithm", Object.keys(SETTINGS), (name) => ALGORITHM_NAMES[name]),
-    list("evaluator", "evaluator", evaluators, (name) => EVALUATOR_NAMES[name] ?? name),
-    settings.evaluator === "network" && iterations.length > 1
-      ? list("iteration", "iteration", iterations)
-      : null,
-    ...["num_simulations", ...SETTINGS[settings.algorithm], "seed"].map(control),
-  ];
+/** The controls of a bench's settings; each change calls `onChange({name: value})`. */
+export function settingFields(bench, onChange) {
+  const { settings, iterations } = bench;
+  const hasChoice = settings.evaluator === "network" && iterations.length > 1;
+  const lists = ["algorithm", "evaluator", ...(hasChoice ? ["iteration"] : [])];
+  const names = [...lists, "num_simulations", ...SETTINGS[settings.algorithm], "seed"];
+  const control = (name) => (Object.hasOwn(LISTS, name) ? choice(name, valuesOf(name, bench), settings[name], onChange) : number(name, settings[name], onChange));
+  return names.map((name) => h("label.az-field", h("span", LISTS[name] ?? NUMBERS[name].label), control(name)));
+}
+
+/** The values of a setting that has a list of them. */
+function valuesOf(name, { evaluators, iterations }) {
+  return { algorithm: Object.keys(SETTINGS), evaluator: evaluators, iteration: iterations, first_play_urgency: URGENCIES }[name];
 }
 
 /** Reads a setting of a bench from its text in an address; undefined if it is invalid. */
-export function readSetting(name, text, { evaluators, iterations }) {
-  const lists = { evaluator: evaluators, iteration: iterations.map(String), algorithm: Object.keys(SETTINGS), first_play_urgency: URGENCIES };
-  if (!Object.hasOwn(NUMBERS, name)) {
-    if (!Object.hasOwn(lists, name) || !lists[name].includes(text)) return undefined;
-    return name === "iteration" ? Number(text) : text;
-  }
-  return text && !whyNotSet(name, Number(text)) ? Number(text) : undefined;
+export function readSetting(name, text, bench) {
+  if (Object.hasOwn(LISTS, name)) return valuesOf(name, bench).find((value) => String(value) === text);
+  return Object.hasOwn(NUMBERS, name) && text && !whyNotSet(name, Number(text)) ? Number(text) : undefined;
 }
 
 /** Why a number is invalid, in a sentence, or null. */
@@ -74,44 +69,32 @@ export function whyNotSet(name, value) {
  */
 export function startEditor({ game, position, canUndo, onMove, onUndo, onReset }) {
   const { over, player } = position;
-  const labels = Array(game.numActions).fill("");
-  for (const action of game.legal(position)) labels[action] = game.moveLabel(position, action);
+  const labels = byAction(game, position, (action) => game.moveLabel(position, action));
   const look = { size: game.columns > 3 ? 316 : 132, labels, onMove, label: "starting position" };
   const button = (text, name, on, click) =>
     pushButton(text, name, () => on && click(), { class: "az-button az-small", "aria-disabled": String(!on) });
-  const turn = `${playerName(player)} to move. Click a cell to play it.`;
-  const note = over ? `${outcomeWords(game, position)}: there is nothing to search. Undo the move.` : turn;
+  const note = over ? `${outcomeWords(game, position)}: there is nothing to search. Undo the move.` : `${playerName(player)} to move. Click a cell to play it.`;
   const attributes = { class: over ? "az-reason" : "az-hint", role: "status", "data-start-note": true };
+  const isStart = position.text === game.init().text;
+  const buttons = [button("undo", "undo", canUndo, onUndo), button("initial position", "empty", !isStart, onReset)];
   return [
     h("h3", "Starting position"),
-    h(
-      "div.az-start-body",
-      picture(game, position, look),
-      h(
-        "div",
-        h("p", attributes, note),
-        h("div.az-group", button("undo", "undo", canUndo, onUndo), button("initial position", "empty", position.text !== game.init().text, onReset)),
-      ),
-    ),
+    h("div.az-start-body", picture(game, position, look), h("div", h("p", attributes, note), h("div.az-group", buttons))),
   ];
 }
 
 function number(name, value, onChange) {
-  const { label, ...attributes } = NUMBERS[name];
-  const change = (event) =>
-    onChange({ [name]: event.target.value === "" ? NaN : Number(event.target.value) });
-  const keys = { "data-setting": name, "data-focus": name, on: { change } };
-  const input = { step: "any", ...attributes, type: "number", value, class: "az-number", ...keys };
-  return field(label, h("input", input));
+  const { label, ...limits } = NUMBERS[name];
+  const change = ({ target }) => onChange({ [name]: target.value === "" ? NaN : Number(target.value) });
+  return h("input.az-number", { step: "any", ...limits, type: "number", value, ...keysOf(name), on: { change } });
 }
 
-function field(label, control) {
-  return h("label.az-field", h("span", label), control);
+function choice(name, values, current, onChange) {
+  const option = (value) => h("option", { value, selected: value === current }, VALUE_NAMES[value] ?? String(value));
+  const change = ({ target }) => onChange({ [name]: values[target.selectedIndex] });
+  return h("select", { ...keysOf(name), on: { change } }, values.map(option));
 }
 
-function choice(name, values, current, write, onChoose) {
-  const option = (value) => h("option", { value, selected: value === current }, write(value));
-  const change = (event) => onChoose(values[event.target.selectedIndex]);
-  const keys = { "data-setting": name, "data-focus": name, on: { change } };
-  return h("select", keys, values.map(option));
+function keysOf(name) {
+  return { "data-setting": name, "data-focus": name };
 }

@@ -5,7 +5,6 @@ import { playedMove } from "./words.js";
 
 const PADDING = 10; // Pixels around the tree.
 const SCALES = [0.86, 1.2]; // The smallest letters, 10.5 pixels, stay above 9 pixels.
-const FALLBACK = { width: 800, height: 480 }; // For a hidden picture, which has no size.
 
 /**
  * The picture of a search's tree, which can be explored by keys.
@@ -26,8 +25,11 @@ export class TreeView {
     this.#onSelect = onSelect;
     const label = "search tree: arrow keys move through it, Enter selects or opens";
     this.picture = svg("svg.az-tree", { role: "tree", "aria-label": label }, this.#stage);
-    const title = "hide what was opened";
-    const fit = pushButton("fold again", "fit", () => this.#fit(), { class: "az-button az-small", "aria-label": title, title });
+    const foldAgain = () => {
+      this.#wanted = [];
+      this.#arrange();
+    };
+    const fit = pushButton("fold again", "fit", foldAgain, { class: "az-button az-small", title: "hide what was opened" });
     const bar = h("div.az-tree-bar", control, fit);
     this.element = h("div.az-tree-box", bar, this.picture);
     new ResizeObserver(() => this.#arrange()).observe(this.picture);
@@ -37,28 +39,19 @@ export class TreeView {
 
   /** Draws a moment of a search. */
   show(search, moment, selected) {
-    if (search !== this.search) this.#clear();
+    if (search !== this.search) {
+      this.#items.clear();
+      for (const group of [this.#edges, this.#nodes]) group.replaceChildren();
+      this.#wanted = [];
+    }
     Object.assign(this, { search, moment, selected });
     this.#arrange();
-  }
-
-  #fit() {
-    this.#wanted = [];
-    this.#arrange();
-  }
-
-  #clear() {
-    this.#items.clear();
-    this.#edges.replaceChildren();
-    this.#nodes.replaceChildren();
-    this.#wanted = [];
   }
 
   #arrange() {
     if (!this.search) return;
     const { search, moment } = this;
-    const { clientWidth, clientHeight } = this.picture;
-    const { width, height } = clientWidth ? { width: clientWidth, height: clientHeight } : FALLBACK;
+    const [width, height] = [this.picture.clientWidth || 800, this.picture.clientHeight || 480]; // Hidden, it has no size.
     const room = { width: width - 2 * PADDING, height: height - 2 * PADDING };
     const { places, extent, least } = layout(search, moment, room, this.#wanted, this.selected);
     const drawn = places.filter((place) => this.#exists(place));
@@ -98,14 +91,16 @@ export class TreeView {
     }
     item.group.style.setProperty("transform", `translate(${x - width / 2}px, ${y}px)`);
     this.#drawEdge(item, place);
-    if (kind === "node") this.#write(item, id);
-    else if (kind === "fold") writeFold(item, place.count);
+    if (kind === "fold") writeFold(item, place.count);
+    if (kind !== "node") return;
+    const { known } = this.moment;
+    const share = writeCard(this.search, item, id, known) / this.search.stats(0, known).visits;
+    item.edge?.style.setProperty("--az-width", `${(1 + 3 * Math.sqrt(share)).toFixed(2)}px`);
   }
 
   /** Inserts an element in the order of node numbers, for screen readers. */
   #insert(item) {
-    const later = [...this.#items.values()].filter((other) => other !== item && other.id > item.id);
-    const next = later.reduce((a, b) => (a && a.id <= b.id ? a : b), null);
+    const [next] = [...this.#items.values()].filter(({ id }) => id > item.id).sort((a, b) => a.id - b.id);
     this.#nodes.insertBefore(item.group, next?.group ?? null);
     if (item.edge) this.#edges.append(item.edge);
   }
@@ -120,44 +115,29 @@ export class TreeView {
     item.d = d;
   }
 
-  #write(item, id) {
-    const { known } = this.moment;
-    const visits = writeCard(this.search, item, id, known);
-    const root = this.search.stats(0, known).visits;
-    item.edge?.style.setProperty("--az-width", `${(1 + 3 * Math.sqrt(visits / root)).toFixed(2)}px`);
-  }
-
   #mark() {
     const { search, moment } = this;
     const { phase, step } = moment;
     const played = playedMove(search, moment);
+    const lit = phase === "start" ? [] : phase === "expansion" ? [step.leaf] : [...step.path, step.leaf];
+    const tabStop = this.#items.has(String(this.selected)) ? String(this.selected) : "0";
     for (const [key, { kind, id, group, edge, label }] of this.#items) {
-      group.setAttribute("tabindex", key === this.#tabStop() ? 0 : -1);
+      group.setAttribute("tabindex", key === tabStop ? 0 : -1);
       if (kind !== "node") continue;
-      const lit = this.#isLit(id);
-      const gain = phase === "backup" && step.path.includes(id) ? step.backup[step.path.indexOf(id)] : null;
       const { parent, action } = search.nodes[id];
+      const isLit = lit.includes(id);
+      const gain = phase === "backup" && step.path.includes(id) ? step.backup[step.path.indexOf(id)] : null;
       const isPlayed = parent === 0 && action === played;
       label.textContent = labelText(search, id, gain, isPlayed);
       label.classList.toggle("az-gain", gain !== null);
       group.classList.toggle("az-selected", id === this.selected);
       group.classList.toggle("az-played", isPlayed);
       group.setAttribute("aria-selected", id === this.selected);
-      group.setAttribute("data-phase", lit ? phase : "");
+      group.setAttribute("data-phase", isLit ? phase : "");
       // Edges between lit nodes; in an expansion, the edge to the new node.
-      edge?.setAttribute("data-phase", lit && id !== 0 ? phase : "");
-      if (lit && edge) this.#edges.append(edge);
+      edge?.setAttribute("data-phase", isLit ? phase : "");
+      if (isLit && edge) this.#edges.append(edge);
     }
-  }
-
-  #isLit(id) {
-    const { phase, step } = this.moment;
-    if (phase === "start") return false;
-    return phase === "expansion" ? id === step.leaf : step.path.includes(id) || id === step.leaf;
-  }
-
-  #tabStop() {
-    return this.#items.has(String(this.selected)) ? String(this.selected) : "0";
   }
 
   #click(event) {
@@ -197,12 +177,8 @@ export class TreeView {
     if (next === undefined) return;
     event.preventDefault();
     event.stopPropagation();
+    if (next === key) return this.#choose(key);
     if (next === null) return;
-    if (next === key) this.#choose(key);
-    else this.#move(from, next);
-  }
-
-  #move(from, next) {
     from.setAttribute("tabindex", -1);
     this.#items.get(next).group.setAttribute("tabindex", 0);
     this.#focus(next);
@@ -213,8 +189,7 @@ export class TreeView {
     const at = this.places.get(key);
     const parentOf = ({ kind, id }) => (kind === "node" ? this.search.nodes[id].parent : id);
     const places = [...this.places.values()].filter(({ kind }) => kind !== "ghost");
-    const nearest = (some) =>
-      some.reduce((a, b) => (a && Math.abs(a.x - at.x) <= Math.abs(b.x - at.x) ? a : b), null)?.key ?? null;
+    const nearest = (some) => some.toSorted((a, b) => Math.abs(a.x - at.x) - Math.abs(b.x - at.x))[0]?.key ?? null;
     const row = places.filter(({ depth }) => depth === at.depth);
     if (arrow === "ArrowUp") return parentOf(at) === null ? null : String(parentOf(at));
     if (arrow === "ArrowDown") return nearest(places.filter((place) => at.kind === "node" && parentOf(place) === at.id));
