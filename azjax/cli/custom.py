@@ -51,13 +51,11 @@ Option = Annotated[Typed, Place.FLAT]  # Its fields are options of the program.
 
 
 def _recorded(config: Config) -> dict[str, str]:
-    """Returns the custom code of a run, by the option that names it."""
+    """Returns the custom code of a run, `FILE.py:FUNCTION#DIGEST`, by the option that names it."""
     if config.parts:
         return {"parts": config.parts}
-    recorded = {"game": config.game} if is_custom(config.game) else {}
-    if isinstance(config.network, CustomNetworkConfig):
-        recorded["network"] = config.network.source
-    return recorded
+    sources = {"game": config.game, "network": getattr(config.network, "source", "")}
+    return {option: source for option, source in sources.items() if is_custom(source)}
 
 
 def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config:
@@ -69,8 +67,6 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
       alone: whether a custom network must be that of this run, and not of another one in a match.
     """
     config = read_settings(run_dir)
-    if is_pretrained(run_dir):
-        config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     recorded = _recorded(config)
     for option, saved in recorded.items():
         named = getattr(typed, option)
@@ -120,24 +116,14 @@ def record(config: Config, typed: Typed) -> Config:
 def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
     """Prints a note for each custom function that is not the one of the training."""
     for option, saved in _recorded(config).items():
-        named = getattr(typed, option)  # The file may have moved.
-        if named and not _is_equal(saved, named):
+        named = getattr(
+            typed, option
+        )  # The file may have moved, with the same function and digest.
+        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
             _note_once(
                 f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
                 "computes the same"
             )
-
-
-def _is_code_of(saved: str, named: str) -> bool:
-    """Returns whether a name is that of recorded code, even if edited, or of an equal copy."""
-    (old, _, function), (new, _, other) = saved.partition(":"), named.partition(":")
-    is_here = pathlib.Path(old).resolve() == pathlib.Path(new).resolve()
-    return is_here and function.partition("#")[0] == other or _is_equal(saved, named)
-
-
-def _is_equal(saved: str, named: str) -> bool:
-    """Returns whether a name is a function of recorded code, unedited, in any place."""
-    return saved.partition(":")[2] == identify(named).partition(":")[2]
 
 
 _note_once = functools.cache(write_note)
@@ -163,11 +149,15 @@ def choose_run(typed: Typed) -> Typed:
             recorded = _recorded(check_run(path, typed))
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
-        if not all(_is_code_of(saved, getattr(typed, name)) for name, saved in recorded.items()):
-            continue
-        write_note(f"run: {path}, the newest (--run-dir names another)")
-        return dataclasses.replace(typed, run_dir=path)
+        if all(_is_same(saved, getattr(typed, name)) for name, saved in recorded.items()):
+            write_note(f"run: {path}, the newest (--run-dir names another)")
+            return dataclasses.replace(typed, run_dir=path)
     return typed
+
+
+def _is_same(saved: str, named: str) -> bool:
+    """Returns whether recorded code has this name in the current folder, even if it was edited."""
+    return pathlib.Path(saved.rpartition("#")[0]).resolve() == pathlib.Path(named).resolve()
 
 
 def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> str:
@@ -186,8 +176,8 @@ def find_run(typed: Typed) -> pathlib.Path:
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of = f" of {typed.game}" if typed.game else ""
-        codes = [(f"--{name}", getattr(typed, name)) for name in ("game", "network", "parts")]
-        named = [word for option, code in codes if code for word in (option, code)]
+        code = {f"--{name}": getattr(typed, name) for name in ("game", "network", "parts")}
+        named = [word for pair in code.items() if pair[1] for word in pair]
         raise ValueError(
             f"runs/ has no trained player{of}: train one with "
             f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"
