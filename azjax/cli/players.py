@@ -57,24 +57,16 @@ A player is written NAME or NAME:NUMBER.
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four"""
 _FIRST = "tic_tac_toe"  # The game if none is named.
 
-_NUMBER, _RUN = "[:NUMBER]", "[@RUN_DIR][#ITERATION]"
-_PATTERNS = {
-    _NUMBER: "(:(?P<number>[0-9]{1,7}))?",
-    _RUN: "(@(?P<run_dir>[^#]+))?(#(?P<checkpoint>[0-9]{1,9}))?",
-}
+_PARTS = {"number": "[:NUMBER]", "run_dir": "[@RUN_DIR]", "checkpoint": "[#ITERATION]"}
+_PATTERN = re.compile(
+    "[^:@#]+(:(?P<number>[0-9]{1,7}))?(@(?P<run_dir>[^#]+))?(#(?P<checkpoint>[0-9]{1,9}))?"
+)
+_SEARCHES = ("alphazero", "repaired", "puct", "gumbel", "mctx_gumbel", "mctx_muzero")
 _FORMS = {  # What may follow a name.
-    "random": (),
-    "perfect": (),
-    "minimax": (_NUMBER,),
-    "alphabeta": (_NUMBER,),
-    "uct": (_NUMBER,),
-    "network": (_RUN,),
-    "alphazero": (_NUMBER, _RUN),
-    "repaired": (_NUMBER, _RUN),
-    "puct": (_NUMBER, _RUN),
-    "gumbel": (_NUMBER, _RUN),
-    "mctx_gumbel": (_NUMBER, _RUN),
-    "mctx_muzero": (_NUMBER, _RUN),
+    **dict.fromkeys(("random", "perfect"), ()),
+    **dict.fromkeys(("minimax", "alphabeta", "uct"), ("number",)),
+    "network": ("run_dir", "checkpoint"),
+    **dict.fromkeys(_SEARCHES, ("number", "run_dir", "checkpoint")),
 }
 _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 
@@ -107,14 +99,15 @@ def parse(text: str) -> Spec:
         known = [*_FORMS, *pretrained.names()]
         names = f"{', '.join(known)}, or human in azjax play{did_you_mean(name, known)}"
         raise ValueError(f"unknown player {name!r}: use one of {names}")
-    form = _FORMS[name]
-    match = re.fullmatch(name + "".join(map(_PATTERNS.__getitem__, form)), text)
-    found = {key: value for key, value in match.groupdict().items() if value} if match else {}
-    if not (match and 1 <= int(found.get("number", 1)) <= MOST_SIMULATIONS):
-        number = f", a number up to {MOST_SIMULATIONS}" * (_NUMBER in form)
-        raise ValueError(f"{text!r} is not a player: write {name}{''.join(form)}{number}")
+    form, match = _FORMS[name], _PATTERN.fullmatch(text)
+    found = {part: value for part, value in match.groupdict().items() if value} if match else {}
+    fits = match and found.keys() <= {*form}
+    if not (fits and 1 <= int(found.get("number", 1)) <= MOST_SIMULATIONS):
+        number = f", a number up to {MOST_SIMULATIONS}" * ("number" in form)
+        shown = "".join(_PARTS[part] for part in form)
+        raise ValueError(f"{text!r} is not a player: write {name}{shown}{number}")
     types = {"number": int, "run_dir": pathlib.Path, "checkpoint": int}
-    return Spec(name, **{key: types[key](value) for key, value in found.items()})
+    return Spec(name, **{part: types[part](value) for part, value in found.items()})
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
