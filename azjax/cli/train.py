@@ -88,6 +88,8 @@ def _main(arguments: list[str] | None) -> int:
         named = custom.name_run(run.run_dir, run.config, typed)
         _set_outcome(named)
         if processes.is_first():
+            if run.verification is not None:
+                print(f"{len(run.verification.solution.decisions):,} positions with a decision")
             print(memory.describe(run.needs, run.num_devices))
         first = run.loop.iteration
         run.train(show=console.show_certificate)
