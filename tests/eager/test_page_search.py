@@ -72,7 +72,8 @@ def test_searches_equal_those_of_the_reference(config):
         fields = {name: getattr(config, name) for name in gumbel.Settings._fields}
         return gumbel.search(rules, evaluator, position, [0.0] * 9, gumbel.Settings(**fields))
 
-    settings = dataclasses.asdict(config) | {"dirichlet_fraction": 0.0, "gumbel_scale": 0.0, "seed": 0}
+    no_noise = {"dirichlet_fraction": 0.0, "gumbel_scale": 0.0}
+    settings = dataclasses.asdict(config) | no_noise | {"seed": 0}
     texts = [text_of(position) for position in positions]
     argument = {"name": "tic_tac_toe", "texts": texts, "settings": settings}
     found = evaluate(SEARCH, argument | {"logits": logits, "values": values})
