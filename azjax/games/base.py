@@ -269,19 +269,12 @@ def check_batch(game: Game, states: State) -> int:
       ValueError: if `states` is a single state, an empty batch, or from another game.
     """
     one, given = state_shapes(game), write_types(states)
-    if given == write_types(one):
+    size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), 0)
+    if not size or given != write_types(one, size):
         raise ValueError(
-            "states must be a batch, with one leading axis: for a single state, use "
-            "jax.tree.map(lambda leaf: leaf[None], state)"
+            f"a batch of {game.name} is {write_types(one, 'B')}, with B from 1 on, but these "
+            f"states are {given}: for one state use jax.tree.map(lambda leaf: leaf[None], state)"
         )
-    size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
-    if given != write_types(one, size):
-        raise ValueError(
-            f"a batch of {game.name} is {write_types(one, 'B')}, but these states are {given}: use "
-            "states of that game"
-        )
-    if not size:
-        raise ValueError("the batch of states is empty: give 1 state or more")
     return size
 
 

@@ -26,7 +26,7 @@ from azjax.games.symmetries import symmetries_of
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
 _SHOWN = 3  # Plies of one game in which the display is checked.
-_CUSTOM = 8  # Games of a custom game that are played before training.
+_CUSTOM = 8  # Games that are played before training, which they delay.
 _RANDOM = re.compile("= (random_|threefry|rng_)")  # JAX's primitives for random numbers.
 Rules = Iterable[tuple[str, Any]]  # A rule, and whether it holds.
 
@@ -86,8 +86,7 @@ def _types(game: Game) -> Rules:
     is_key = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(state)]
     yield "a state has no random key, as step depends on what players see", not any(is_key)
     trace: Any = jax.make_jaxpr(game.step, return_shape=True)
-    action = jax.ShapeDtypeStruct((), jnp.int32)
-    program, result = _call(game, "step", trace, state, action)
+    program, result = _call(game, "step", trace, state, jax.ShapeDtypeStruct((), jnp.int32))
     is_pair = isinstance(result, tuple | list) and len(result) == 2
     is_pair = is_pair and write_types(result) != write_types(state)
     yield f"step returns the next state and the reward, not {write_types(result)}", is_pair
@@ -108,12 +107,9 @@ def _types(game: Game) -> Rules:
         given = write_types(_call(game, name, jax.eval_shape, function, state))
         yield f"{name} is {expected}, not {given}", given == expected
     for encoding in game.encodings:
-
-        def observe(state, name=encoding):
-            return game.observe(state, name)
-
         place = f"observe in the encoding {encoding!r}"
-        planes = _call(game, place, jax.eval_shape, observe, state)
+        trace = functools.partial(jax.eval_shape, lambda s, name=encoding: game.observe(s, name))
+        planes = _call(game, place, trace, state)
         is_right = len(getattr(planes, "shape", ())) == 3 and planes.dtype in (bool, jnp.float32)
         yield f"{place} is bool or float32[H, W, C], not {write_types(planes)}", is_right
         board = ", ".join(map(str, game.board_shape))

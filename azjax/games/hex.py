@@ -25,7 +25,7 @@ from azjax.games.square import (
     with_pass,
 )
 
-_USUAL, _LARGEST = 11, 19
+_USUAL, _LARGEST = 11, 19  # Hex is played on boards of up to 19 rows.
 
 
 class State(NamedTuple):

@@ -15,7 +15,7 @@ from azjax.games.square import (
     with_pass,
 )
 
-_SIZES = range(4, 17, 2)
+_SIZES = range(4, 17, 2)  # A row fits in 32 bits, but larger boards are not tested.
 _COUNTED = {4: 65_509}  # Reachable positions, counted by `solver.solve`.
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 _LONGEST_LINE = 5  # On larger boards, Winograd's form is not always faster than XLA's.
-_POINTS = (0, 1, -1, 2, -2, 0.5)
+_POINTS = (0, 1, -1, 2, -2, 0.5)  # Powers of larger numbers would round more.
 
 
 def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:

@@ -105,9 +105,9 @@ def test_calls_without_a_meaning_are_refused(player, states, tmp_path):
         rows.append((functools.partial(selfplay, key, games), *said))
     agent, batch = players.random_agent(GAME), "State(board=int8[B, 9], player=int8[B], over=bool[B"
     for wrong, said in [
-        (GAME.init(), "states must be a batch"),
+        (GAME.init(), "a batch of tic_tac_toe is ...: for one state use"),
         (init_batch(azjax.make("connect_four"), 2), f"a batch of tic_tac_toe is {batch}"),
-        (states._replace(over=states.over[:3]), "over=bool[3]): use states of"),
+        (states._replace(over=states.over[:3]), "over=bool[3]): for one state use"),
     ]:
         rows.append((search(states=wrong), said))
         rows.append((functools.partial(player.evaluate, wrong), said))

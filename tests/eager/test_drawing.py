@@ -67,7 +67,10 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
     assert_refused(
         (lambda: drawing.board([0] * 8, (3, 3)), "cells has shape (8,): a board of 3 by 3"),
         (lambda: drawing.board([0] * 9, (3, 3), labels=["a"]), "labels has shape (1,)"),
-        (lambda: draw_states(NIM, np.zeros(2, np.int8)), "states must be a batch, with one"),
+        (
+            lambda: draw_states(NIM, np.zeros(2, np.int8)),
+            "with B from 1 on, but these states are int8",
+        ),
         (lambda: draw_empty().save(tmp_path / "nowhere" / "x.svg"), "there is no folder ...where"),
         (check("."), " is a folder: give the name of a file in it"),
         (check("x" * 252), "x cannot be written (File name too long): choose another file"),
