@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import canvas, node
+from azjax.viz.page import scrolling
 
 _WIDTH, _BROADEST = 470, 640  # Of the picture, on a phone 0.75 of it; pixels on a wide screen.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 456, 40, 204  # Of the axes.
@@ -49,8 +50,10 @@ def line_chart(
     ticks = _log_ticks(values) if log else _ticks(min([0, *values]), max(values, default=1))
     to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
     to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
-    parts = [_title(title, unit), *_y_axis(ticks, to_y)]
-    parts.append(_x_axis(x_label, _x_ticks(xs, log_x), to_x))
+    heading = _text(12, 18, title, size=13, weight=600)
+    if unit:
+        heading.append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
+    parts = [heading, *_y_axis(ticks, to_y), _x_axis(x_label, _x_ticks(xs, log_x), to_x)]
     for i, name in enumerate(lines):
         if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
             look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
@@ -71,7 +74,7 @@ def line_chart(
 
 def side_by_side(charts: Iterable[Element]) -> Element:
     """Arranges charts in columns. On a phone each chart scrolls, which keeps its text legible."""
-    scrolls = [node("div", {"class": "az-scroll", "tabindex": 0}, chart) for chart in charts]
+    scrolls = [scrolling(chart) for chart in charts]
     least = max((_least_width(scroll[0]) for scroll in scrolls), default=0)
     return node("div", {"class": "az-charts", "style": f"--az-least: {least}px"}, *scrolls)
 
@@ -115,13 +118,6 @@ def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
     powers = [0, *(m * 10**k for k in range(10) for m in (1, 2, 5))]
     ticks = powers if log else _ticks(xs[0], xs[-1], 6)
     return [x for x in ticks if xs[0] <= x <= xs[-1] and x == int(x)] or [xs[0]]
-
-
-def _title(title: str, unit: str = "") -> Element:
-    text = _text(12, 18, title, size=13, weight=600)
-    if unit:
-        text.append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
-    return text
 
 
 def _y_axis(ticks: Sequence[float], to_y) -> Iterable[Element]:

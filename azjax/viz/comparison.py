@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from azjax.comparison import AXES, Comparison, Curves, Effect
-from azjax.drawing import node
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.page import Section, write_page
+from azjax.viz.page import Section, scrolling, table, write_page
 
 
 def write_comparison(
@@ -43,13 +42,9 @@ def _chart(axis: str, curves: Sequence[Curves]):
 
 
 def _table(curves: Sequence[Curves], effects: Sequence[Effect]):
-    titles = ("setting", f"ratio of {effects[0].measure}", "interval", "p")
-    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))
-    body = node("tbody")
+    rows = []
     for one, effect in zip(curves[1:], effects, strict=True):
         middle, low, high = effect.ratio
-        cells = (f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{effect.p_value:.3f}")
-        name = node("th", {"scope": "row"}, one.name)
-        body.append(node("tr", None, name, *(node("td", None, text) for text in cells)))
-    table = node("table", {"class": "az-facts"}, node("thead", None, head), body)
-    return node("div", {"class": "az-scroll", "tabindex": 0}, table)
+        cells = f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{effect.p_value:.3f}"
+        rows.append((one.name, *cells))
+    return scrolling(table(rows, ("setting", f"ratio of {effects[0].measure}", "interval", "p")))

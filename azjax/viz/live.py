@@ -121,30 +121,18 @@ def pack_weights(player: Player) -> dict[str, Any]:
     network = player.parts.network
     if network.plain is None:
         raise ValueError("a page cannot compute this network: use an MLP or a residual network")
-    plain = network.plain(player.params)
-    if plain.kind == "quantized":
-        return _pack_integers(player)
-    kind, blocks, norm, layers = plain
-    header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
+    kind, blocks, norm, layers = network.plain(player.params)
+    header = {"kind": kind, "iteration": player.iteration, "encoding": network.encoding}
+    if kind == "quantized":
+        group = symmetry_group(player.game, network.symmetric)
+        arrays, content = list_arrays(integers(player))
+        packed = base64.b64encode(content).decode()
+        return header | {"group": list_group(group), "arrays": arrays, "bytes": packed}
     packed = {
         name: {part: pack(np.asarray(weights), "<f4") for part, weights in layer.items()}
         for name, layer in layers.items()
     }
-    return header | {"encoding": network.encoding, "layers": packed}
-
-
-def _pack_integers(player: Player) -> dict[str, Any]:
-    """Packs the integers of a quantized network, for `Quantized` in `js/layers.js`."""
-    network = player.parts.network
-    arrays, content = list_arrays(integers(player))
-    return {
-        "kind": "quantized",
-        "iteration": player.iteration,
-        "encoding": network.encoding,
-        "group": list_group(symmetry_group(player.game, network.symmetric)),
-        "arrays": arrays,
-        "bytes": base64.b64encode(content).decode(),
-    }
+    return header | {"blocks": blocks, "norm": norm, "layers": packed}
 
 
 def integers(player: Player) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ import graphlib
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -52,6 +52,22 @@ def style(*more: pathlib.Path) -> str:
     """Returns the style sheet of pages, and further ones after it."""
     paths = [FOLDER / "style.css", *more]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> ElementTree.Element:
+    """Makes a table; the first cell of a row is its heading."""
+    body = node("tbody")
+    for name, *cells in rows:
+        heading = node("th", {"scope": "row"}, name)
+        body.append(node("tr", None, heading, *(node("td", None, text) for text in cells)))
+    titles = (node("th", {"scope": "col"}, title) for title in heads)
+    head = [node("thead", None, node("tr", None, *titles))] if heads else []
+    return node("table", {"class": "az-facts"}, *head, body)
+
+
+def scrolling(element: ElementTree.Element) -> ElementTree.Element:
+    """Lets a wide element scroll on a narrow screen."""
+    return node("div", {"class": "az-scroll", "tabindex": 0}, element)
 
 
 def pack(numbers: np.ndarray, kind: str) -> str:

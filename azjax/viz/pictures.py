@@ -15,6 +15,7 @@ from azjax.games.base import Game, State, Step, check_batch, init_batch, name_ac
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.training.parts import Parts
+from azjax.viz.page import scrolling
 
 _FONT, _MARGIN = 13, 5  # The pages use this font size as well.
 _WIDTH, _HEIGHT = 7.9, 17  # Maximum width of a character, and height of a line.
@@ -125,7 +126,8 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
         for name, number in {"x": 6, "y": 5, "width": _BOARD, "height": _BOARD}.items():
             picture.set(name, str(number))
         lines = [f"N {visits[i]}", f"Q {signed(values[i])}"] + [f"P {priors[i]:.2f}"] * (i > 0)
-        texts = [_text(wide / 2, 61 + 12 * n, line) for n, line in enumerate(lines)]
+        look = {"x": wide / 2, "font-size": 10, "fill": "#24292f", "text-anchor": "middle"}
+        texts = [node("text", look | {"y": 61 + 12 * n}, line) for n, line in enumerate(lines)]
         turn = "the game is over" if over else f"{'XO'[player]} to move"
         title = f"node {i}: {turn}, {visits[i]} visits, Q {signed(values[i])}"
         color = _FAINT if over else (COLOR_X, COLOR_O)[player]
@@ -139,11 +141,6 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
     note = node("text", {"x": 8, "y": height - 10, "font-size": 13, "fill": _FAINT}, caption)
     paper = node("rect", {"width": width, "height": height, "rx": 6, "fill": "#ffffff"})
     return canvas(width, height, paper, *edges, *boxes, note, label=caption)
-
-
-def _text(x: float, y: float, text: str):
-    look = {"font-size": 10, "fill": "#24292f", "text-anchor": "middle"}
-    return node("text", {"x": x, "y": y} | look, text)
 
 
 def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, float]]:
@@ -225,7 +222,7 @@ def search_strips(player: Player, most: int = 8) -> Element:
         state = jax.tree.map(lambda leaf: leaf[0], states)
         name = name_actions(game, state)[int(result.action[0])]
         summary = node("summary", None, f"Move {ply + 1}: the search plays {name}")
-        tree = node("div", {"class": "az-scroll", "tabindex": 0}, draw_tree(game, result).element)
+        tree = scrolling(draw_tree(game, result).element)
         strips.append(node("details", {"name": "search"}, summary, tree))
         if over[0]:
             break

@@ -24,7 +24,7 @@ from azjax.training import metrics
 from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.live import game_title
-from azjax.viz.page import Section, write_page
+from azjax.viz.page import Section, scrolling, table, write_page
 from azjax.viz.pictures import games_strips, sample_games
 
 _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
@@ -82,11 +82,7 @@ def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
             return ", ".join(map(write, value))
         return f"{value:,}" if type(value) is int else str(value)
 
-    body = node("tbody")
-    for name, value in rows:
-        cells = node("th", {"scope": "row"}, name), node("td", None, write(value))
-        body.append(node("tr", None, *cells))
-    return node("table", {"class": "az-facts"}, body)
+    return table((name, write(value)) for name, value in rows)
 
 
 def _curves(records: list[dict], game: Game) -> list[Section]:
@@ -95,20 +91,18 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
     curves, charts, intro = [*_CURVES], [], []
     if any("blunders" in record for record in records):
         intro.append(
-            "The network alone, without a search, plays its most likely move. A blunder is a "
-            "position where this move gives up a win or a draw. A losing line is a game that the "
-            "network loses to some replies, although perfect play could have avoided the loss. "
-            "These games are counted for the network as first and as second player. Every position "
-            "and every reply is checked."
+            "The network alone plays its most likely move. A blunder is a position where this move "
+            "gives up a win or a draw. A losing line is a game that the network, as first or as "
+            "second player, loses to some replies, although perfect play could have avoided the "
+            "loss. Every position and every reply is checked."
         )
     if game.positions is not None and any("error" in record for record in records):
         curves[1:1] = _labelled_curves(game.positions())
         intro.append(
             "A wrong move is a move of the network alone that worsens the outcome in a position "
-            "labelled by a solver. The labelled positions are divided into classes; “wrong moves, "
-            "mean” is the mean over these classes. A value sign is wrong if the network's value "
-            "for a won or lost position does not have the sign of the outcome. Training never uses "
-            "these labels."
+            "labelled by a solver; “wrong moves, mean” is the mean over the classes of positions. "
+            "A value sign is wrong if the network's value for a won or lost position does not have "
+            "the sign of the outcome. Training never uses these labels."
         )
     for heading, unit, log, names in curves:
         rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
@@ -238,7 +232,7 @@ def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Sect
     ]
     is_run = player.name is None
     rows += _about_run(player, pathlib.Path(run_dir)) if is_run else _about_shipped(player)
-    shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []
+    shown = [scrolling(picture.element)] if picture else []
     content = node("div", None, _facts(rows), *shown)
     return Section("About this player", element=content, label="About")
 
