@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import pathlib
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -106,22 +107,18 @@ def examine(options: Options) -> int:
 def _verify(options: Options, player: Player) -> int:
     """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
     solution = console.solve(player.game)
+    tasks, verdicts = {}, []
+    last: Any = None  # The certificate, in the end.
     with console.progress() as bar:
-        tasks, verdicts = {}, []
-
-        def notify(name: str, done: int) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=len(solution.decisions))
-            bar.update(tasks[name], completed=done)
-
-        certificate = certificates.verify(
-            player,
-            options.simulations or None,
-            solution=solution,
-            notify=notify,
-            watch=verdicts.append,
-            started=interrupts.now.started,
-        )
+        for step in certificates.verify_in_slices(player, options.simulations or None, solution):
+            last = step
+            if isinstance(step, certificates.Progress):
+                if step.player not in tasks:
+                    tasks[step.player] = bar.add_task(step.player, total=len(solution.decisions))
+                bar.update(tasks[step.player], completed=step.done)
+                verdicts += [step.verdict] if step.verdict else []
+    seconds = round(time.monotonic() - interrupts.now.started, 1)
+    certificate = dataclasses.replace(last, seconds=seconds)
     if options.json:
         print(json.dumps(certificate.as_json(), indent=2))
     else:

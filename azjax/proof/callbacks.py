@@ -1,10 +1,12 @@
 """Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
 import contextlib
+import dataclasses
 import functools
 import json
 import math
 import pathlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -85,13 +87,14 @@ class Verification(Callback):
         `azjax verify` does it.
         """
         player = Player(self._parts, self._parts.network.fold(loop.average), loop.iteration)
-        return certificates.verify(
-            player,
-            None if self._parts.game.is_small else (),
-            solution=self.solution,
-            started=loop.started,
+        simulations = None if self._parts.game.is_small else ()
+        certificate = certificates.verify(player, simulations, solution=self.solution)
+        devices = jax.tree.leaves(loop.state.learner.average)[0].sharding.device_set
+        return dataclasses.replace(
+            certificate,
+            seconds=round(time.monotonic() - loop.started, 1),
             seed=seed,
-            devices=jax.tree.leaves(loop.state.learner.average)[0].sharding.device_set,
+            device=certificates.device_name(devices),
         )
 
 

@@ -11,8 +11,8 @@ import functools
 import importlib.metadata
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ from azjax import runs
 from azjax._settings import Count, checked
 from azjax.games import solver
 from azjax.games.base import State, explain_size
-from azjax.games.rows import in_batches
+from azjax.games.rows import batches
 from azjax.games.solver import Solution
 from azjax.proof.enumeration import Verdict, verify_outputs
 from azjax.runs.player import Player, changed
@@ -172,55 +172,64 @@ def _compiled(parts: Parts, search: Algorithm) -> Callable:
     return jax.jit(play)
 
 
-def examine(
-    player: Player,
-    solution: Solution,
-    search: Algorithm | None = None,
-    notify: Callable[[int], None] = lambda done: None,
-) -> Verdict:
+class Progress(NamedTuple):
+    """The progress of a verification."""
+
+    player: str  # `network alone`, or a search, such as `puct(32)`.
+    done: int  # Verified positions.
+    verdict: Any = None  # The `Verdict`, after all positions.
+
+
+def examine(player: Player, solution: Solution, search: Algorithm | None = None) -> Verdict:
     """Verifies a network, alone or with a search."""
-    size = min(len(solution.decisions), SLICE)
+    *_, last = examine_in_slices(player, solution, search)
+    return last.verdict
+
+
+def examine_in_slices(
+    player: Player, solution: Solution, search: Algorithm | None
+) -> Iterator[Progress]:
+    """Yields the progress of `examine`."""
+    name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
+    size, outputs, done = min(len(solution.decisions), SLICE), [], 0
     evaluate = functools.partial(policy, player, search)
-    answers = in_batches(evaluate, (solution.decision_states,), size, notify)
-    return verify_outputs(solution, *answers)
+    for scores, values in batches(evaluate, (solution.decision_states,), size):
+        outputs.append((scores, values))
+        yield Progress(name, done := done + len(values))
+    scores, values = map(np.concatenate, zip(*outputs, strict=True))
+    yield Progress(name, done, verify_outputs(solution, scores, values))
 
 
 def verify(
-    player: Player,
-    simulations: Sequence[int] | None = None,
-    *,
-    solution: Solution | None = None,
-    notify: Callable[[str, int], None] = lambda name, done: None,
-    watch: Callable[[Verdict], None] = lambda verdict: None,
-    started: float | None = None,
-    seed: int | None = None,
-    devices: Iterable[Any] | None = None,
+    player: Player, simulations: Sequence[int] | None = None, *, solution: Solution | None = None
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
     The overrides of a player are not used. `azjax.proof.verify_outputs` verifies any other policy,
-    such as an evaluator.
+    such as an evaluator. `verify_in_slices` also yields its progress.
 
     Args:
       player: a trained player, from `azjax.load`.
       simulations: simulations of the searches; empty for the network alone; by default those of
         `searches_to_verify`.
       solution: the solution of the game; by default it is computed.
-      notify: called with the name of a player, such as `network alone`, and its number of verified
-        states.
-      watch: called with the verdict on the network alone.
-      started: the `time.monotonic()` from which seconds count; now, by default.
-      seed: that of the training; by default the one in the run directory, if there is one.
-      devices: those of the training; by default the one that verifies.
     """
+    *_, certificate = verify_in_slices(player, simulations, solution)
+    return certificate
+
+
+def verify_in_slices(
+    player: Player, simulations: Sequence[int] | None = None, solution: Solution | None = None
+) -> Iterator[Any]:
+    """Yields the `Progress` of `verify`, and last the certificate."""
+    started = time.monotonic()
     if not isinstance(player, Player):
         raise ValueError(
             f"player is of type {type(player).__name__}, not Player: use a trained player, or "
             "verify another policy, from states to scores of actions and values, with "
             "azjax.proof.verify_outputs(solution, *policy(solution.decision_states))"
         )
-    if seed is None and player.run_dir is not None:
-        seed = runs.read_config(player.run_dir).seed
+    seed = None if player.run_dir is None else runs.read_config(player.run_dir).seed
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
         raise ValueError(
@@ -231,21 +240,23 @@ def verify(
         search for number in numbers for search in searches_to_verify(player.parts.search, number)
     ]
     solution = solver.solve(player.game) if solution is None else solution
-    started = time.monotonic() if started is None else started
     for search in searches:
         check_trees(search, player.game, min(len(solution.decisions), SLICE))
-    verdict = examine(player, solution, None, functools.partial(notify, "network alone"))
-    watch(verdict)
-    verified = []
-    for search in searches:
-        kind, number = search.algorithm, int(search.num_simulations)
-        told = functools.partial(notify, f"{kind}({number})")
-        found = examine(player, solution, search, told)
-        verified.append(VerifiedSearch(kind, number, int(found.blunders)))
+    verdicts = []
+    for search in (None, *searches):
+        for step in examine_in_slices(player, solution, search):
+            yield step
+            if step.verdict is not None:
+                verdicts.append(step.verdict)
+    verdict, *searched = verdicts
+    verified = (
+        VerifiedSearch(search.algorithm, int(search.num_simulations), int(each.blunders))
+        for search, each in zip(searches, searched, strict=True)
+    )
     selfplay, moves = player.parts.selfplay, player.moves
     if moves is None:
         moves = player.iteration * selfplay.games * selfplay.unroll_length
-    return Certificate(
+    yield Certificate(
         game=player.game.name,
         decision_states=int(verdict.decision_states),
         blunders=int(verdict.blunders),
@@ -258,5 +269,5 @@ def verify(
         seconds=round(time.monotonic() - started, 1),
         seed=seed,
         versions=versions(),
-        device=device_name(devices or jax.devices()[:1]),
+        device=device_name(jax.devices()[:1]),
     )

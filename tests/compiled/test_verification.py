@@ -43,7 +43,7 @@ def alone(solution):
 
 
 def test_searches_are_verified_with_their_settings_and_without_noise(solution, monkeypatch, alone):
-    calls, done, checked = [], [], []
+    calls, checked = [], []
 
     def make_search(search, game, evaluate):
         def find(params, key, states, temperature=0.0, add_noise=False, tree=None):
@@ -62,13 +62,12 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
     parts = PARTS._replace(search=PUCT(c_puct=0.3))
     player = Player(parts, parts.network.fold(VARIABLES), 7, moves=77)
     with sharing():
-        certificate = certificates.verify(
-            player, (6,), solution=solution, notify=lambda *given: done.append(given)
-        )
+        *steps, certificate = certificates.verify_in_slices(player, (6,), solution)
     searches = PUCT(num_simulations=6, c_puct=0.3), Gumbel(num_simulations=6)
     assert calls == [(search, 0.0, False) for search in searches]
     assert checked == [(search, PARTS.game, 1000) for search in searches]
     names, sizes = ("network alone", "puct(6)", "gumbel(6)"), (1000, 2000, 3000, 4000, 4520)
+    done = [step[:2] for step in steps if step.verdict is None]
     assert done == [(name, size) for name in names for size in sizes]
     legal, optimal = solution.legal[solution.decisions], solution.optimal[solution.decisions]
     played = legal.argmax(axis=1), 8 - legal[:, ::-1].argmax(axis=1)
@@ -94,24 +93,25 @@ def make_loop(iteration, last=9):
     learner = types.SimpleNamespace(average=average, variables=wrong)
     state = types.SimpleNamespace(iteration=np.int32(iteration), learner=learner)
     record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
-    return Loop(PARTS, state, None, last, 0.0, record=record)
+    return Loop(PARTS, state, None, last, -1e9, record=record)
 
 
 def test_the_verdict_on_the_average_is_added_to_the_record(verifications, alone, monkeypatch):
     loop, verdict = make_loop(9), alone
     given = []
 
-    def verify(player, simulations, solution, started, seed, devices):
+    def verify(player, simulations, solution):
         given.append((simulations, player.iteration, solution))
-        assert [*devices] == jax.devices()[-1:]  # Not all.
-        return certificates.Certificate(**dict.fromkeys(fields, 0) | {"seed": seed})
+        return certificates.Certificate(**dict.fromkeys(fields, 0))
 
     fields = [field.name for field in dataclasses.fields(certificates.Certificate)]
     monkeypatch.setattr(certificates, "verify", verify)
     for verification in verifications:
         with sharing():
             verification.on_iteration(loop)
-        assert verification.certify(loop, 5).seed == 5
+        certificate = verification.certify(loop, 5)
+        assert (certificate.seed, certificate.device) == (5, "1 x cpu")
+        assert certificate.seconds > 1e9  # They count from the start of the training.
     assert given == [(None, 9, verifications[0].solution), ((), 9, verifications[1].solution)]
     jax.tree.map(np.testing.assert_array_equal, verifications[0].verdict, verdict)
     found = loop.record.as_dict()
