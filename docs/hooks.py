@@ -116,9 +116,10 @@ def make_notebook(page: str) -> str:
 
 
 def on_files(files: Any, config: Any) -> None:
-    """Adds a notebook for each tutorial; mkdocs calls it with the files of the guide."""
+    """Adds the notebooks that tutorials link to; mkdocs calls it with the files of the guide."""
     from mkdocs.structure.files import File  # Only mkdocs needs it.
 
     for page in [file for file in files if re.match(r"tutorials/\w+\.md$", file.src_uri)]:
-        notebook = make_notebook(page.content_string)
-        files.append(File.generated(config, page.src_uri[:-2] + "ipynb", content=notebook))
+        if "[a notebook]" in page.content_string:  # Others show excerpts, which do not run alone.
+            notebook = make_notebook(page.content_string)
+            files.append(File.generated(config, page.src_uri[:-2] + "ipynb", content=notebook))

@@ -6,9 +6,10 @@ Every function is pure, and one iteration is one compiled program. The last line
 the blunders of the network, without search, in all 4,520 positions with a move to choose.
 """
 
+import itertools
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import chex
 import flax.linen as nn
@@ -17,156 +18,133 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import optax
+from flax.training.train_state import TrainState
 
-GAMES, MOVES, SIMULATIONS = 1024, 9, 16
-STEPS, BATCH, KEPT = 128, 512, 2  # The replay buffer keeps the games of two iterations.
+GAMES, MOVES, SIMULATIONS, STEPS, BATCH = 1024, 8, 16, 128, 512
 CELLS = np.arange(9).reshape(3, 3)
 LINES = np.array([*CELLS, *CELLS.T, CELLS.diagonal(), CELLS[::-1].diagonal()])
 SYMMETRIES = np.array([np.rot90(x, k).ravel() for x in (CELLS, CELLS.T) for k in range(4)])
 
 
-class State(NamedTuple):
-    """A position."""
+def step(board: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns the next board, the reward (1 if the move wins), and whether the game is over.
 
-    board: jax.Array  # int8 [9]: 1 for the player to move, -1 for the opponent, 0 if empty.
-    over: jax.Array  # bool []
-
-    @property
-    def legal(self) -> jax.Array:
-        """The legal actions, bool [9]; none after the end."""
-        return (self.board == 0) & ~self.over[..., None]
-
-
-def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-    """Returns the next state, and 1 if the move wins; nothing changes after the end."""
-    board = state.board.at[action].set(1)
-    won = jnp.any(jnp.all(board[LINES] == 1, axis=-1))
-    after = State(-board, won | jnp.all(board != 0))
-    after = jax.tree.map(lambda new, old: jnp.where(state.over, old, new), after, state)
-    return after, jnp.where(state.over, 0.0, won)
+    A board is int8 [9]: 1 for the player to move, -1 for the opponent, 0 if empty.
+    """
+    after = -board.at[action].set(1)
+    is_won = jnp.any(jnp.all(after[LINES] == -1, axis=1))
+    return after, is_won.astype(jnp.float32), is_won | jnp.all(after != 0)
 
 
 class ResNet(nn.Module):
     """A residual network."""
 
     @nn.compact
-    def __call__(self, board):
+    def __call__(self, boards):
         """Returns logits [B, 9], and values [B] in [-1, 1] for the player to move."""
-        x = jnp.concatenate([board == 1, board == -1], axis=-1).astype(jnp.float32)
+        x = jnp.concatenate([boards == 1, boards == -1], axis=-1).astype(jnp.float32)
         x = nn.relu(nn.Dense(256)(x))
         inner = nn.relu(nn.Dense(256)(nn.LayerNorm()(x)))
         x = nn.LayerNorm()(nn.relu(x + nn.Dense(256, kernel_init=nn.initializers.zeros)(inner)))
         policy, value = (nn.relu(nn.Dense(64)(x)) for _ in range(2))
-        return nn.Dense(9)(policy), jnp.tanh(nn.Dense(1)(value)[:, 0])
+        logits = jnp.where(boards == 0, nn.Dense(9)(policy), -1e9)
+        return logits, jnp.tanh(nn.Dense(1)(value)[:, 0])
 
 
-network = ResNet()
-rate = optax.cosine_decay_schedule(2e-3, 16 * STEPS, 0.1)
-optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
+network, optimizer = ResNet(), optax.adam(2e-3)
 
 
-def search(params: Any, key: jax.Array, states: State) -> mctx.PolicyOutput:
-    """Searches from states [B, ...] by Gumbel AlphaZero (Danihelka et al. 2022)."""
+def search(params: Any, key: jax.Array, boards: jax.Array) -> mctx.PolicyOutput:
+    """Searches from boards [B, 9] by Gumbel AlphaZero (Danihelka et al. 2022)."""
 
-    def evaluate(params, states):
-        logits, value = network.apply(params, states.board)
-        value = jnp.where(states.over, 0.0, value)
-        return {"prior_logits": jnp.where(states.legal, logits, -1e9), "value": value}
+    def recurrent_fn(params, key, action, boards):
+        boards, reward, is_over = jax.vmap(step)(boards, action)
+        logits, value = network.apply(params, boards)
+        discount = jnp.where(is_over, 0.0, -1.0)  # The opponent moves next.
+        outputs = {"prior_logits": logits, "value": value}
+        return mctx.RecurrentFnOutput(reward=reward, discount=discount, **outputs), boards
 
-    def recurrent_fn(params, key, actions, states):
-        states, reward = jax.vmap(step)(states, actions)
-        discount = jnp.where(states.over, 0.0, -1.0)  # The opponent moves next.
-        outputs = evaluate(params, states)
-        return mctx.RecurrentFnOutput(reward=reward, discount=discount, **outputs), states
-
-    root = mctx.RootFnOutput(embedding=states, **evaluate(params, states))
-    return mctx.gumbel_muzero_policy(params, key, root, recurrent_fn, SIMULATIONS, ~states.legal)
+    logits, value = network.apply(params, boards)
+    root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=boards)
+    return mctx.gumbel_muzero_policy(params, key, root, recurrent_fn, SIMULATIONS, boards != 0)
 
 
-class Sample(NamedTuple):
-    """Positions and what to learn about them."""
-
-    board: jax.Array  # int8 [..., 9]
-    policy: jax.Array  # float32 [..., 9], of the search.
-    value: jax.Array  # float32 [...], the outcome of the game for the player to move.
-    weight: jax.Array  # float32 [...]; 0: not to learn from.
-
-
-def self_play(params: Any, key: jax.Array) -> Sample:
-    """Plays all games, with up to eight random moves at first; returns samples [MOVES, GAMES]."""
+def start(key: jax.Array) -> jax.Array:
+    """Returns boards [GAMES, 9] after up to 8 random moves; good players reach few positions."""
     key_count, key_moves = jax.random.split(key)
-    count = jax.random.randint(key_count, (GAMES,), 0, 9)  # Good players reach few positions.
+    count = jax.random.randint(key_count, (GAMES,), 0, 9)
 
-    def move(states, ply):
-        key_search, key_random = jax.random.split(jax.random.fold_in(key_moves, ply))
-        output, is_random = search(params, key_search, states), ply < count
-        noise = jnp.where(states.legal, jax.random.uniform(key_random, (GAMES, 9)), -1.0)
-        action = jnp.where(is_random, jnp.argmax(noise, axis=1), output.action)
-        after, reward = jax.vmap(step)(states, action)
-        weight = jnp.where(is_random | states.over, 0.0, 1.0)
-        return after, (Sample(states.board, output.action_weights, reward, weight), reward)
+    def move(ply, boards):
+        logits = jnp.where(boards == 0, 0.0, -1e9)
+        action = jax.random.categorical(jax.random.fold_in(key_moves, ply), logits)
+        after, _, is_over = jax.vmap(step)(boards, action)
+        return jnp.where(((ply < count) & ~is_over)[:, None], after, boards)
 
-    def backward(outcome, reward):  # A win of one player is a loss of the other.
-        outcome = jnp.where(reward > 0, reward, -outcome)
-        return outcome, outcome
-
-    states = State(jnp.zeros((GAMES, 9), jnp.int8), jnp.zeros(GAMES, bool))
-    _, (samples, reward) = jax.lax.scan(move, states, jnp.arange(MOVES))
-    _, outcomes = jax.lax.scan(backward, jnp.zeros(GAMES), reward, reverse=True)
-    return samples._replace(value=outcomes)
+    return jax.lax.fori_loop(0, 8, move, jnp.zeros((GAMES, 9), jnp.int8))
 
 
-def loss(params: Any, samples: Sample) -> jax.Array:
-    """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017)."""
-    logits, value = network.apply(params, samples.board)
-    chex.assert_equal_shape([value, samples.value, samples.weight])
-    logits = jnp.where(samples.board == 0, logits, -1e9)
-    errors = optax.softmax_cross_entropy(logits, samples.policy) + (value - samples.value) ** 2
-    return jnp.sum(samples.weight * errors) / jnp.sum(samples.weight)
+def self_play(params: Any, key: jax.Array) -> tuple[chex.Array, ...]:
+    """Makes moves in all games; returns boards, policies [MOVES, GAMES, 9] and outcomes."""
+    key_start, key_moves = jax.random.split(key)
+
+    def move(boards, key):
+        key_search, key_start = jax.random.split(key)
+        output = search(params, key_search, boards)
+        after, reward, is_over = jax.vmap(step)(boards, output.action)
+        after = jnp.where(is_over[:, None], start(key_start), after)
+        return after, (boards, output.action_weights, reward, is_over)
+
+    def backward(next_value, ending):  # A win of one player is a loss of the other.
+        reward, is_over = ending
+        value = jnp.where(is_over, reward, -next_value)
+        return value, value
+
+    keys = jax.random.split(key_moves, MOVES)
+    last, (boards, policies, *endings) = jax.lax.scan(move, start(key_start), keys)
+    estimate = network.apply(params, last)[1]  # Of the outcomes of games in progress.
+    _, values = jax.lax.scan(backward, estimate, endings, reverse=True)
+    return boards, policies, values
+
+
+def loss(params: Any, boards: jax.Array, policies: jax.Array, outcomes: jax.Array) -> jax.Array:
+    """Cross-entropy of the policy plus squared error of the value (Silver et al. 2017)."""
+    logits, values = network.apply(params, boards)
+    chex.assert_equal_shape([values, outcomes])
+    return jnp.mean(optax.softmax_cross_entropy(logits, policies) + (values - outcomes) ** 2)
 
 
 @jax.jit
-def iteration(params: Any, opt_state: Any, buffer: Sample, key: jax.Array) -> tuple:
-    """Plays, then learns from random symmetric copies of samples; returns the first three."""
+def iteration(state: TrainState, key: jax.Array) -> TrainState:
+    """Plays, then learns from random symmetric copies of the positions."""
     key_play, key_learn = jax.random.split(key)
-    new = self_play(params, key_play)
-    buffer = jax.tree.map(lambda old, x: jnp.roll(old, 1, axis=0).at[0].set(x), buffer, new)
-    samples = jax.tree.map(lambda x: jax.lax.collapse(x, 0, 3), buffer)
+    boards, policies, outcomes = map(jnp.concatenate, self_play(state.params, key_play))
 
-    def update(learner, key):
-        params, opt_state = learner
-        rows, turns = jax.random.randint(key, (2, BATCH), 0, len(samples.value))
-        batch = jax.tree.map(lambda x: x[rows], samples)
+    def update(state, key):
+        rows, turns = jax.random.randint(key, (2, BATCH), 0, len(boards))
         cells = jnp.asarray(SYMMETRIES)[turns % 8]
-        turned = (jnp.take_along_axis(x, cells, axis=1) for x in batch[:2])
-        grads = jax.grad(loss)(params, Sample(*turned, *batch[2:]))
-        updates, opt_state = optimizer.update(grads, opt_state, params)
-        return (optax.apply_updates(params, updates), opt_state), None
+        copies = (jnp.take_along_axis(x[rows], cells, axis=1) for x in (boards, policies))
+        grads = jax.grad(loss)(state.params, *copies, outcomes[rows])
+        return state.apply_gradients(grads=grads), None
 
-    keys = jax.random.split(key_learn, STEPS)
-    (params, opt_state), _ = jax.lax.scan(update, (params, opt_state), keys)
-    return params, opt_state, buffer
+    state, _ = jax.lax.scan(update, state, jax.random.split(key_learn, STEPS))
+    return state
 
 
-def main(seed: int) -> None:
+def main(seed: int = 0) -> None:
     """Trains until the network has no blunder in any position."""
     import azjax as az
 
     solution = az.solve(az.make("tic_tac_toe"))
-    states, optimal = solution.decision_states, solution.optimal[solution.decisions]
+    states, started, key = solution.decision_states, time.time(), jax.random.key(seed)
     boards = jnp.where(states.player[:, None] == 0, states.board, -states.board)
-    started, key, blunders, number = time.time(), jax.random.key(seed), 1, 0
-    params = network.init(key, boards)
-    samples = jax.eval_shape(self_play, params, key)
-    buffer = jax.tree.map(lambda x: jnp.zeros((KEPT, *x.shape), x.dtype), samples)
-    state = params, optimizer.init(params), buffer
-    while blunders:
-        number += 1
-        state = iteration(*state, jax.random.fold_in(key, number))
-        logits = jnp.where(boards == 0, network.apply(state[0], boards)[0], -jnp.inf)
-        blunders = int(jnp.sum(~optimal[jnp.arange(len(boards)), jnp.argmax(logits, axis=1)]))
-        print(f"iteration {number}: {blunders} blunders, {time.time() - started:.0f} s", flush=True)
+    state = TrainState.create(apply_fn=None, params=network.init(key, boards), tx=optimizer)
+    for number in itertools.count(1):
+        state = iteration(state, jax.random.fold_in(key, number))
+        verdict = az.proof.verify_outputs(solution, *network.apply(state.params, boards))
+        print(f"iteration {number}: {verdict.blunders} blunders, {time.time() - started:.0f} s")
+        if verdict.blunders == 0:
+            break
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    main(*map(int, sys.argv[1:]))

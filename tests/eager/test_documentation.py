@@ -114,6 +114,14 @@ def test_the_guide_uses_names_and_arguments_that_exist():
     check_all(TEXTS, check, AttributeError, ImportError, TypeError)
 
 
+def test_the_tutorial_on_one_file_quotes_it_and_names_files_that_exist():
+    page, text = ROOT / "docs/tutorials/one_file.md", (ROOT / "examples/alphazero.py").read_text()
+    excerpts, names = blocks(page), re.findall(r"`(\w+/\w+\.py)`", page.read_text())
+    assert excerpts and [excerpt for excerpt in excerpts if excerpt not in text] == []
+    files = {ROOT / "azjax" / name for name in names if not name.startswith("examples")}
+    assert files and [file for file in files if not file.exists()] == []
+
+
 # The table of mistakes, which `tests/mutations.py` makes.
 
 
