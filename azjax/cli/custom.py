@@ -90,27 +90,17 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
     return config
 
 
-def find_new(typed: Typed) -> tuple[str | None, Game | None]:
-    """Returns the game of a new run: the name that its settings record, and the game if custom."""
-    for name in ("game", "network"):
-        if typed.parts and getattr(typed, name) is not None:
-            raise ValueError(
-                f"--parts has its own {name}: leave --{name} out, or leave --parts out"
-            )
-    if typed.game is None or not is_code(typed.game):
-        return typed.game, None
-    return identify(typed.game), find_game(typed.game)
-
-
 def record(config: Config, typed: Typed) -> Config:
-    """Returns the settings of a new run with its custom parts or network, if it has any."""
+    """Adds what the command line names to the settings of a new run; code with its digest."""
+    changes: dict[str, Any] = {}
+    if typed.game is not None:
+        changes["game"] = identify(typed.game)
     if typed.parts is not None:
-        made = load_code(typed.parts, Parts).game.name
-        config = dataclasses.replace(config, parts=identify(typed.parts), game=made)
+        changes["parts"] = identify(typed.parts)
+        changes["game"] = load_code(typed.parts, Parts).game.name
     if typed.network is not None:
-        network = CustomNetworkConfig(source=identify(typed.network))
-        config = dataclasses.replace(config, network=network)
-    return config
+        changes["network"] = CustomNetworkConfig(source=identify(typed.network))
+    return dataclasses.replace(config, **changes)
 
 
 def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:

@@ -141,14 +141,16 @@ def choose(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]
 
 def choose_new(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]:
     """Returns the settings of a preset, with the kinds in `given`; their plan and the preset."""
-    chosen = [name for name in given if "." in name or name in ("preset", "smoke")]
+    chosen = [name for name in ("game", "network") if getattr(typed, name) is not None]
+    chosen += [name for name in given if "." in name or name in ("preset", "smoke")]
     if typed.parts is not None and chosen:
-        raise ValueError(f"--parts has its own settings: leave {spell(chosen[0])} out")
-    name, game = custom.find_new(typed)
-    preset = given.get("preset") or presets.name_for(name or Config.game, game)
-    config = presets.get(preset)
-    config = build(dataclasses.replace(config, game=name or config.game), given)
-    config, plan = presets.adapt(custom.record(config, typed), game, given.get("smoke", False))
+        option = spell(chosen[0])
+        raise ValueError(f"--parts has its own settings: leave {option} out, or leave --parts out")
+    name = typed.game or Config.game
+    game = custom.find_game(name) if custom.is_code(name) else None
+    preset = given.get("preset") or presets.name_for(name, game)
+    config = custom.record(build(presets.get(preset), given), typed)
+    config, plan = presets.adapt(config, game, given.get("smoke", False))
     return config, plan, preset if typed.parts is None else None
 
 

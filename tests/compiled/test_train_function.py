@@ -131,7 +131,7 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     assert play.main(["--run-dir", "run", *named, "--o", "network"]) == 0
     unnamed = "run has custom code, and azjax imports only code that you name: add --parts mine.py"
     check_program(verify.main, [("--run-dir run", unnamed)], capfd)
-    both = "--parts has its own game: leave --game out"
+    both = "--parts has its own settings: leave --game out"
     check_program(train.main, [([*named, "--game", "hex:3"], both)], capfd)
     make_run("other", TINY)
     runs.create_run("third", Config(parts="python"))

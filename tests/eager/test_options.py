@@ -150,7 +150,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
         (f"--parts {PILE} --learner.steps 5", "own settings: leave --learner.steps out"),
         (f"--parts {PILE} --preset mlp", "own settings: leave --preset out"),
-        (f"--parts {PILE} --game {PILE}", "--parts has its own game: leave --game out, or leave"),
+        (f"--parts {PILE} --game {PILE}", "own settings: leave --game out, or leave --parts"),
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
