@@ -190,7 +190,7 @@ def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analy
     most, mistake = -1.0, played[-1]
     for analysis, ply in reversed(played):
         gain = analysis.expected[analysis.best] - analysis.expected[line[ply]]
-        if analysis.best != line[ply] and gain > most:
+        if gain > most:
             most, mistake = gain, (analysis, ply)
         if most > _CLEARLY:
             break

@@ -114,9 +114,8 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         if rows:
             xs = [row["iteration"] for row in rows]
             bands: Any = {
-                label: tuple([row[f"{name}_{end}"] for row in rows] for end in ("low", "high"))
+                label: tuple([row.get(f"{name}_{end}") for row in rows] for end in ("low", "high"))
                 for label, name in names.items()
-                if all(f"{name}_low" in row for row in rows)
             }
             charts.append(line_chart(heading, xs, lines, log=log, unit=unit, bands=bands))
     intro.append("Point at a line to see its numbers.")

@@ -19,6 +19,9 @@ def test_the_classes_of_tic_tac_toe(solution, atlas):
     ply = np.repeat(np.arange(10), np.diff(solution.layers))[solution.decisions]
     np.testing.assert_array_equal(atlas.ply[atlas.classes], ply)
     np.testing.assert_array_equal(np.bincount(atlas.classes, minlength=765), atlas.members)
+    order = np.full(765, 2.0)  # Finished games come last.
+    order[atlas.classes] = -solution.values[solution.decisions]
+    assert (np.diff(order)[np.diff(atlas.ply) == 0] >= 0).all()
 
 
 def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas):

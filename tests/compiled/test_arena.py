@@ -56,6 +56,9 @@ def test_the_key_determines_the_games_of_every_batch_and_seat():
     few = jax.tree.map(lambda leaf: np.stack([leaf] * 2), stones)  # Two moves end most games.
     tally = play_match(GAME, UNIFORM, UNIFORM, 64, KEY, few).moving_first
     assert sum(tally[:3]) == 32 and 4 < tally.distinct <= 8  # Four from each of the openings.
+    three = jax.tree.map(lambda leaf: np.stack([leaf] * 3), stones)
+    games = play_games(GAME, UNIFORM, UNIFORM, 16, KEY, openings=three, batch_size=8)
+    assert games.openings.tolist() == [game % 3 for game in range(16)]
 
 
 def scripted(game):

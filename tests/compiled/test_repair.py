@@ -140,6 +140,15 @@ def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
     assert repair_once(tic_tac_toe, decide, [first, second])[1] == [(0, 4)]
 
 
+def test_a_position_that_is_lost_after_all_is_not_explored_again(tic_tac_toe, blind_search):
+    """The first game leaves a move in (0, 4, 1, 2), which the second one refutes."""
+    refuted = np.isin(np.arange(9), [3, 6, 7])[None]
+    table = OverrideTable(replay(tic_tac_toe, [(0, 4, 1, 2)]), np.array([5], np.int32), refuted)
+    games = [(0, 4, 1, 2, 5, 6), (0, 4, 1, 2, 8, 6)]
+    for count, expected in ((1, [(0, 4, 1, 2)]), (2, [(0, 4)])):
+        assert repair_once(tic_tac_toe, blind_search, games[:count], table)[1] == expected
+
+
 # What is concluded about the moves of one position.
 
 

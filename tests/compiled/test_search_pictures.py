@@ -37,12 +37,14 @@ def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, searched,
     row = int(trees.children_rewards.any((1, 2)).argmax()) if row == "end" else row
     tree = jax.tree.map(lambda leaf: leaf[row], trees)
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
-    shown = {}
+    shown, corners = {}, set()
     picture = draw_tree(tic_tac_toe, searched[1], row, max_nodes=500)
     for group in ElementTree.fromstring(str(picture)).iter(SVG + "g"):
         if (title := group.findtext(SVG + "title")) and title.startswith("node "):
             numbers = [e.text for e in group.findall(SVG + "text")]
+            corners.add((title.split()[2], group.find(SVG + "rect").get("rx")))
             shown[int(re.findall(r"node (\d+)", title)[0])] = dict(map(str.split, numbers))
+    assert {each for each in corners if each[0] in "XO"} == {("X", "2"), ("O", "12")}
     assert [*shown] == np.flatnonzero(tree.node_visits).tolist()
     for node, numbers in shown.items():
         edge = tree.parents[node], tree.action_from_parent[node]

@@ -73,6 +73,11 @@ def tips(chart):
     return lines
 
 
+def test_the_last_point_of_a_long_line_has_a_tooltip():
+    texts = tips(line_chart("Any", range(200), {"y": range(200)}))["y"]
+    assert "iteration 199: 199" in texts and len(texts) <= 60
+
+
 def test_curves_of_a_comparison_are_medians_and_end_at_their_last_points():
     errors = [[0.4, 0.1, 0.2], [0.1, 0.0, 0.02]]  # Of two iterations and three seeds.
     make = lambda name, steps: Curves(name, {}, "cpu", steps, steps, steps, steps, errors)  # noqa: E731

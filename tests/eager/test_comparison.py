@@ -187,6 +187,8 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
         ("--out results.txt", "--out is results.txt: name a file that ends in .json"),
     ]
     check_program(compare.main, rows, capfd)
+    seeds = compare.Options(vary=("seed=1,2",))
+    assert_refused((lambda: compare._combine(seeds), "--vary seed=1,2 is not a setting: use"))
 
 
 def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):

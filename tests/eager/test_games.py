@@ -26,6 +26,7 @@ def test_records_can_be_hashed():
     assert len({games.make(name) for name in games.available() * 2}) == len(games.available())
     assert connect_four.make(6, 7) == games.make("connect_four:6x7x4") == games.make("connect_four")
     assert connect_four.make(rows=4, columns=5) == games.make("connect_four:4x5")
+    assert games.make("connect_four:4x5x3").name == "connect_four:4x5x3"
     assert connect_four.make().positions and not connect_four.make(6, 7, 5).positions
     assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
     assert games.is_built_in(games.make("nim")) and not games.is_built_in(NIM)

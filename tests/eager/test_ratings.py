@@ -24,7 +24,9 @@ def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
 
 
 def test_mean_score_is_symmetric():
-    assert mean_score(7, 0, 13)[1:] == pytest.approx(stats.binomtest(7, 20).proportion_ci()[:2])
+    for wins, losses in ((7, 13), (19_990, 10)):
+        exact = stats.binomtest(wins, wins + losses).proportion_ci()
+        assert mean_score(wins, 0, losses)[1:] == pytest.approx([*exact], abs=1e-6)
     for wins, draws, losses in [(3, 5, 12), (0, 30, 1), (1, 0, 50)]:
         left, right = mean_score(wins, draws, losses), mean_score(losses, draws, wins)
         assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)

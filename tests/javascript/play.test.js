@@ -64,6 +64,23 @@ test("moves are made on empty cells and when it is the reader's turn", async () 
   assert.equal(root.dataset.board, "O...X....");
 });
 
+test("a search that was left plays no move in the next game", async () => {
+  let count = 0;
+  const evaluate = () => {
+    const end = performance.now() + 4; // The search takes two slices.
+    while (performance.now() < end);
+    count += 1;
+    return { logits: Array(9).fill(0), value: 0 };
+  };
+  const { root, match } = startMatch("", { network: { evaluate }, settings: { algorithm: "puct", c_puct: 1 } });
+  match.simulations = 32;
+  clickCell(root, 4);
+  await until(() => count);
+  press(root, "new");
+  await new Promise((done) => setTimeout(done, 5));
+  assert.equal(root.dataset.board, ".........");
+});
+
 test("only a position of the address is shared, and the buttons stay in their places", async () => {
   const buttons = (root) => root.querySelectorAll("[data-button]").map((button) => button.dataset.button);
   const { root, place } = startMatch();
@@ -189,4 +206,18 @@ test("a line against a proved player is counted once", () => {
   finish(4, 2, 6);
   assert.equal(root.dataset.result, "lost");
   assert.match(counted(), /finished: 2\..* 1 won, 0 drawn and 1 lost/);
+});
+
+test("a stored move is marked where it lands, and random replies are never the player's", () => {
+  const [root, four, players] = [document.createElement("div"), gameNamed("connect_four"), new Set()];
+  const stored = (position) => {
+    players.add(position.player);
+    return { action: four.legal(position)[0], isOverride: true };
+  };
+  const about = { proof: { decisions: 1, won: 1, drawn: 0, lost: 0 } };
+  new Replies(root, { game: four, choose: stored, about });
+  press(root, "reply-0");
+  assert.deepEqual(root.querySelectorAll(".az-mark").map((dot) => Math.floor(dot.getAttribute("cy") / 30)), [3, 5]);
+  press(root, "random-lines");
+  assert.deepEqual([...players], [0]);
 });
