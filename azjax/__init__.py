@@ -8,6 +8,8 @@ use, so `import azjax` is fast.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from azjax._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from azjax import callbacks, games, networks, players, proof, runs, search, training, viz
     from azjax.comparison import compare
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from azjax.training import Parts
     from azjax.training.loop import Callback, iterate
 
-__version__ = "0.1.0"
 __all__ = ["callbacks", "games", "networks", "players", "proof", "runs", "search"]
 __all__ += ["training", "viz"]
 __all__ += ["Game", "make", "check_game", "solve"]

@@ -31,9 +31,6 @@ import numpy as np
 from azjax._settings import checked
 
 State = Any  # A pytree of arrays, one type per game.
-# A batch of states -> scores `[S, A]`, and values `[S]` in [-1, 1] for the player to move. `choose`
-# turns scores into moves.
-Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 _ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory,
 _VALUES = 2**28  # and this many values of actions.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.

@@ -19,6 +19,7 @@ import numpy as np
 
 from azjax import runs
 from azjax._settings import Count, checked
+from azjax._version import __version__
 from azjax.games import solver
 from azjax.games.base import State, explain_size
 from azjax.games.rows import batches
@@ -121,7 +122,7 @@ def versions() -> dict[str, str]:
     """Returns the versions of azjax, Python and the packages that results depend on."""
     version, packages = importlib.metadata.version, ("jax", "jaxlib", "flax", "optax", "mctx")
     installed = {name: version(name) for name in packages}
-    return {"azjax": version("azjax"), "python": platform.python_version(), **installed}
+    return {"azjax": __version__, "python": platform.python_version(), **installed}
 
 
 def device_name(devices: Iterable[Any] | None = None) -> str:

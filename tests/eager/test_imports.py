@@ -9,7 +9,7 @@ import azjax
 from source import EXAMPLES, PAGES, README, ROOT, blocks, guide, trees
 
 ORDER = [
-    *["_settings", "_files", "_commands", "_processes"],
+    *["_version", "_settings", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof"],
     *["comparison", "diagnosis", "viz"],

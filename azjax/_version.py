@@ -1,0 +1,3 @@
+"""The version of azjax, which certificates record."""
+
+__version__ = "0.1.0"
