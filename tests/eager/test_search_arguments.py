@@ -128,8 +128,8 @@ def wrong_states(game):
         functools.partial(fns.root, None, jax.random.split(key, 3), two),
         "use one key, or a batch",
     )
-    yield functools.partial(fns.invalid_actions, others), "use states of that game"
-    yield functools.partial(fns.recurrent_fn, None, key, jnp.zeros(2, int), others), "of that game"
+    yield functools.partial(fns.invalid_actions, others), "a batch of tic_tac_toe is"
+    yield functools.partial(fns.recurrent_fn, None, key, jnp.zeros(2, int), others), "these"
 
 
 @pytest.mark.parametrize("rows", [wrong_arguments, wrong_settings, wrong_parts, wrong_states])
