@@ -67,17 +67,20 @@ test("moves are made on empty cells and when it is the reader's turn", async () 
 test("a search that was left plays no move in the next game", async () => {
   let count = 0;
   const evaluate = () => {
-    const end = performance.now() + 4; // The search takes two slices.
-    while (performance.now() < end);
     count += 1;
+    if (count === 2) {
+      const end = performance.now() + 100; // More than a slice of the search.
+      while (performance.now() < end);
+      queueMicrotask(() => press(root, "new"));
+    }
     return { logits: Array(9).fill(0), value: 0 };
   };
-  const { root, match } = startMatch("", { network: { evaluate }, settings: { algorithm: "puct", c_puct: 1 } });
+  const settings = { algorithm: "puct", c_puct: 1, first_play_urgency: "zero" };
+  const { root, match } = startMatch("", { network: { evaluate }, settings });
   match.simulations = 32;
   clickCell(root, 4);
   await until(() => count);
-  press(root, "new");
-  await new Promise((done) => setTimeout(done, 5));
+  for (let slice = 0; slice < 9; slice++) await new Promise((done) => setTimeout(done));
   assert.equal(root.dataset.board, ".........");
 });
 
