@@ -110,8 +110,8 @@ def terminal(tmp_path, monkeypatch):
 def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     labels = ["search.algorithm=gumbel", "search.algorithm=puct"]
-    labels = [f"{label} network.evaluation_dtype=bfloat16" for label in labels]
-    varied = ["search.algorithm=gumbel,puct", "network.evaluation_dtype=bfloat16"]
+    labels = [f"{label} network.learning_dtype=bfloat16" for label in labels]
+    varied = ["search.algorithm=gumbel,puct", "network.learning_dtype=bfloat16"]
     words = ["-W", "error", "-c", COMPARE, *(f"--vary={text}" for text in varied), "--seeds=4"]
     with Terminal(words, os.environ | process_environment(), columns, 40) as terminal:
         assert terminal.finish() == 0
