@@ -109,6 +109,8 @@ def terminal(tmp_path, monkeypatch):
 @pytest.mark.parametrize("columns", [80, 100, 140])
 def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "LINES"):  # They would replace the size of the terminal.
+        monkeypatch.delenv(name, raising=False)
     labels = ["search.algorithm=gumbel", "search.algorithm=puct"]
     labels = [f"{label} network.learning_dtype=bfloat16" for label in labels]
     varied = ["search.algorithm=gumbel,puct", "network.learning_dtype=bfloat16"]
