@@ -84,11 +84,15 @@ sys.exit(compare.main(sys.argv[1:]))
 """
 
 
+@pytest.fixture(autouse=True)
+def _only_the_size_of_the_terminal(monkeypatch):
+    for name in ("COLUMNS", "LINES"):  # They would replace the size of the terminal.
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("COLUMNS", "LINES"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}:/usr/bin:/bin")
     small, run = ["--smoke", "--network.kind=mlp", "--until=perfect"], ["--run-dir", "run"]
     programs = [
@@ -109,8 +113,6 @@ def terminal(tmp_path, monkeypatch):
 @pytest.mark.parametrize("columns", [80, 100, 140])
 def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("COLUMNS", "LINES"):  # They would replace the size of the terminal.
-        monkeypatch.delenv(name, raising=False)
     labels = ["search.algorithm=gumbel", "search.algorithm=puct"]
     labels = [f"{label} network.learning_dtype=bfloat16" for label in labels]
     varied = ["search.algorithm=gumbel,puct", "network.learning_dtype=bfloat16"]
