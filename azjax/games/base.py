@@ -98,7 +98,7 @@ class Display(NamedTuple):
 
 
 class Game(NamedTuple):
-    """A two-player, zero-sum game of perfect information, as a record of pure functions.
+    """A two-player, zero-sum game without hidden information, as a record of pure functions.
 
     The first ten fields are the rules, which suffice to train and to play. The functions take one
     state, which other code treats as an opaque pytree. `check.check_game` tests a record against
@@ -111,7 +111,8 @@ class Game(NamedTuple):
       encodings: the names that `observe` accepts; at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is for the mover. It depends on what
-        both players see: states have no random key, as a search would see the dice.
+        both players see: states have no random key, as a search would see the dice. Games with
+        dice have `chance`.
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
@@ -124,6 +125,10 @@ class Game(NamedTuple):
       positions: `() -> Positions`, labelled positions for games that cannot be enumerated; runs on
         the host. Optional.
       display: text, pictures and names of actions.
+      chance: `state -> float32 [A]`, the probabilities of the outcomes where nature is to move, such
+        as a throw of dice, and zeros elsewhere; None for games without chance. An outcome is a
+        legal action like any other, and `step` plays it. There, `player` is whose value and reward
+        are meant. After an outcome, a player is to move, or the game is over.
     """
 
     name: str
@@ -140,6 +145,7 @@ class Game(NamedTuple):
     most_positions: int | None = None
     positions: Callable[[], Positions] | None = None
     display: Display = Display()
+    chance: Callable[[State], jax.Array] | None = None
 
     def __repr__(self):
         return f"Game(name={self.name!r}, num_actions={self.num_actions})"
