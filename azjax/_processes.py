@@ -115,6 +115,12 @@ def is_first() -> bool:
     return global_state.process_id == 0
 
 
+def note(sentence: str) -> None:
+    """Prints a sentence to standard error in process 0."""
+    if jax.process_index() == 0:
+        write_note(sentence)
+
+
 def cores() -> int:
     """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -28,6 +28,7 @@ from azjax.players.arena import draw_openings, play_match
 from azjax.players.statistics import Interval, elo_difference
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
+from azjax.runs.player import Player
 from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training import metrics
@@ -35,9 +36,10 @@ from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Record
 from azjax.training.parts import Parts
 from azjax.viz import animation
+from azjax.viz.report import write_report
 
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
-__all__ += ["Printer", "Records", "Snapshots", "Strength", "TimeLimit", "Verification"]
+__all__ += ["Printer", "Records", "Report", "Snapshots", "Strength", "TimeLimit", "Verification"]
 _STREAM = 2**31  # Folded into the seed of matches; above all iterations: no key is reused.
 _PLIES = 2  # Random moves of an opening.
 _EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
@@ -199,6 +201,28 @@ class Snapshots(Callback):
             except OSError as error:  # Training does without a picture.
                 said = f"the snapshot of iteration {loop.iteration} was not written"
                 write_note(f"{said}: {error.strerror}")
+
+
+class Report(Callback):
+    """Writes `report.html` after the last iteration; training loses nothing if it cannot."""
+
+    def __init__(self, run_dir: pathlib.Path, verification: Verification | None, display: bool):
+        self._run_dir, self._verification, self._display = run_dir, verification, display
+
+    def on_start(self, loop: Loop) -> None:
+        self._first = loop.iteration
+
+    def on_end(self, loop: Loop) -> None:
+        if loop.iteration == self._first and (self._run_dir / "report.html").exists():
+            return
+        if self._display:
+            write_note("writing the report")
+        solution = self._verification and self._verification.solution
+        player = Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)
+        try:
+            write_report(self._run_dir, player, solution)
+        except (OSError, ValueError) as error:
+            write_note(f"the report was not written: {error}")
 
 
 class Strength(Callback):

@@ -2,7 +2,7 @@
 
 The module has the order of events. `train` chooses the settings. `open_run` chooses the devices,
 locks and restores a run to resume, compiles, and creates the directory of a new run. `Run.train`
-calls the callbacks after each iteration, and writes the report.
+calls the callbacks after each iteration.
 
 The name `azjax.train` is that of the function, so this module cannot have it.
 """
@@ -14,7 +14,7 @@ import math
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,18 +23,9 @@ from jax.sharding import Mesh
 
 from azjax import _files as files
 from azjax import _processes as processes
+from azjax import callbacks as events
 from azjax import games, progress, runs, training
-from azjax._commands import write_note
 from azjax._settings import from_dict
-from azjax.callbacks import (
-    Checkpoints,
-    Interrupts,
-    Printer,
-    Records,
-    Snapshots,
-    Strength,
-    TimeLimit,
-)
 from azjax.games.base import Game, explain_size
 from azjax.games.check import check_custom
 from azjax.proof import certificate as certificates
@@ -52,7 +43,6 @@ from azjax.runs.config import (
 from azjax.runs.player import Player
 from azjax.training import Parts, memory, metrics
 from azjax.training.loop import Callback, Loop, check_callbacks
-from azjax.viz.report import write_report
 
 
 def train(
@@ -94,38 +84,36 @@ def train(
     if (preset or smoke) and (resume or isinstance(what, Config | Parts)):
         name = "preset" if preset else "smoke"
         raise ValueError(f"{name} chooses settings, but this run has them all: leave {name} out")
-
-    def change(config: Config, base: Plan) -> tuple[Config, Plan]:
-        is_given = isinstance(what, Game | Parts)
-        has_network = isinstance(config.network, CustomNetworkConfig)
-        if resume and is_given != (bool(config.parts) or is_custom(config.game) or has_network):
-            known = config.game if is_given else "a custom game, network or parts"
-            raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-        if isinstance(what, str):
-            config = dataclasses.replace(config, game=what)
-        elif isinstance(what, Config):  # A new run adapts its shards to the devices.
-            replay = dataclasses.replace(what.replay, shards=config.replay.shards)
-            config = dataclasses.replace(what, replay=replay)
-        config = config if seed is None else dataclasses.replace(config, seed=seed)
-        return config, from_dict(Plan, dataclasses.asdict(base) | plan)
-
-    if what is None and not (resume or preset):
-        raise ValueError("what to train is None: give a game, such as 'tic_tac_toe', or a preset")
     if resume:
         if run_dir is None:
             raise ValueError("run_dir is None: name the run to resume")
-        config, base, _ = directory.read_run(run_dir)
-        asked, whole = change(config, base)
-        directory.check_kept(config, asked)
+        config, saved, _ = directory.read_run(run_dir)
+        directory.check_kept(config, _replace(config, what, seed, run_dir))
     else:
-        config, base, preset = _choose(what, preset, smoke)
-        config, whole = change(config, base)
+        config, saved, preset = _choose(what, preset, smoke)
+        config = config if seed is None else dataclasses.replace(config, seed=seed)
+    whole = from_dict(Plan, dataclasses.asdict(saved) | plan)
     game = what if isinstance(what, Game) else None
     parts = what if isinstance(what, Parts) else make_parts(config, game)
     opening = open_run(config, parts, whole, run_dir, preset=preset, resume=resume, display=display)
     with opening as run:
         run.train(callbacks, display)
     return run
+
+
+def _replace(config: Config, what: Any, seed: int | None, run_dir: files.Path) -> Config:
+    """Returns the settings of a run to resume, changed as the arguments of `train` ask."""
+    has_network = isinstance(config.network, CustomNetworkConfig)
+    is_given = isinstance(what, Game | Parts)
+    if is_given != (bool(config.parts) or is_custom(config.game) or has_network):
+        trained = config.game if is_given else "a custom game, network or parts"
+        raise ValueError(f"{run_dir} is a run of {trained}: give the same to resume it")
+    if isinstance(what, str):
+        config = dataclasses.replace(config, game=what)
+    elif isinstance(what, Config):  # A new run adapts its shards to the devices.
+        replay = dataclasses.replace(what.replay, shards=config.replay.shards)
+        config = dataclasses.replace(what, replay=replay)
+    return config if seed is None else dataclasses.replace(config, seed=seed)
 
 
 def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, str | None]:
@@ -138,6 +126,10 @@ def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, s
         case Game():
             name = f"{IN_PYTHON}:{what.name}"
             return presets.choose(name, what, preset=preset, is_smoke=smoke)
+        case None if preset is None:
+            raise ValueError(
+                "what to train is None: give a game, such as 'tic_tac_toe', or a preset"
+            )
         case None | str():
             return presets.choose(what, preset=preset, is_smoke=smoke)
     raise ValueError(
@@ -157,7 +149,6 @@ def open_run(
     resume: bool = False,
     display: bool = True,
     started: float | None = None,
-    spell: Callable[[str], str] = str,
 ) -> Iterator["Run"]:
     """Makes a run ready to train; locks its directory until the `with` block ends.
 
@@ -172,25 +163,24 @@ def open_run(
       resume: whether to resume the run in this directory.
       display: whether to print on stderr what is compiled.
       started: the `time.monotonic()` from which seconds count; now, by default.
-      spell: returns the name of a field of `plan` in an error.
     """
     started = time.monotonic() if started is None else started
     directory.check_locks()
     check_custom(parts.game)
+    goal = _choose_goal(plan, parts.game)
     _check_processes(config, plan, run_dir, resume)
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
-    goal = _choose_goal(plan, parts.game, spell)
     path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
     with contextlib.ExitStack() as lock:
+        state, seconds = None, 0.0
         if resume:
-            processes.in_first(lambda: lock.enter_context(directory.hold(path)))
+            lock.enter_context(directory.hold(path))
             state, seconds = _restore(path, parts, mesh)
         else:
-            processes.in_first(lambda: runs.check_free(path, numbered=run_dir is None))
-            state, seconds = None, 0.0
+            directory.check_free(path, numbered=run_dir is None)
         if display:
-            _note(_announce(parts, mesh))
+            processes.note(_announce(parts, mesh))
         state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
         needs = memory.estimate(parts, mesh, step)
         memory.check_fits(needs)
@@ -198,10 +188,10 @@ def open_run(
         if jax.default_backend() == "cpu":  # So that a resumed run has as many devices.
             content["cpu_devices"] = mesh.size // jax.process_count()
         if resume:
-            processes.in_first(lambda: files.write_json(path / "plan.json", content))
+            directory.write_plan(path, content)
         else:
             path = runs.create_run(path, config, content, numbered=run_dir is None)
-            processes.in_first(lambda: lock.enter_context(directory.hold(path)))
+            lock.enter_context(directory.hold(path))
         evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
         loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
         watching = verification, evaluation
@@ -226,14 +216,14 @@ def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Part
             games, batch = config.selfplay.games, config.learner.batch_size
             number = max(number, count_devices(len(devices), games, batch))
         if number < len(devices):
-            _note(
+            processes.note(
                 f"{number} of {len(devices)} devices are used: no larger number divides "
                 + (f"replay.shards, {shards}" if fixed else "selfplay.games and learner.batch_size")
             )
         devices = devices[:number]
     mesh = training.make_mesh(devices)
     if not fixed and shards % mesh.size:
-        _note(f"{mesh.size} devices: replay.shards {mesh.size} instead of {shards}")
+        processes.note(f"{mesh.size} devices: replay.shards {mesh.size} instead of {shards}")
         replay = dataclasses.replace(config.replay, shards=mesh.size)
         config = dataclasses.replace(config, replay=replay)
         parts = make_parts(config, parts.game, parts.network)
@@ -248,13 +238,11 @@ def _announce(parts: Parts, mesh: Mesh) -> str:
     return f"{parts.game.name}: compiling a training of {size:,} parameters for {where}…"
 
 
-def _choose_goal(plan: Plan, game: Game, spell: Callable[[str], str]) -> certificates.Goal:
+def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
     if plan.until == "auto":
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
-        raise ValueError(
-            f"{spell('until')} is {plan.until!r}, but {explain_size(game)}: use 'never'"
-        )
+        raise ValueError(f"until is {plan.until!r}, but {explain_size(game)}: use 'never'")
     return plan.until
 
 
@@ -271,13 +259,15 @@ def _restore(
     run_dir: pathlib.Path, parts: Parts, mesh: Mesh
 ) -> tuple[training.TrainState | None, float]:
     """Returns the newest sound state of a run, if it has one, and its seconds of training."""
-    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    records = metrics.read_records(run_dir / "metrics.jsonl")
     state, skipped = checkpoint.restore(run_dir, parts, mesh)
     for sentence in skipped:
-        _note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
+        processes.note(
+            f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed"
+        )
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
     if step != last:
-        _note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
+        processes.note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
     return state, metrics.last_seconds(records, step)
 
 
@@ -299,11 +289,6 @@ def _compile(
         return state, compiled.result(), verification and verification.result()
 
 
-def _note(sentence: str) -> None:
-    if jax.process_index() == 0:
-        write_note(sentence)
-
-
 @dataclasses.dataclass
 class Run:
     """A training run in its directory, from `open_run`, and its results."""
@@ -319,8 +304,6 @@ class Run:
     verification: Verification | None  # Of every position, if the game can be enumerated.
     evaluation: LabelledEvaluation | None  # On labelled positions, if the game has some.
     certification: Certification | None = None  # Writes the certificate; set by `train`.
-    report: pathlib.Path | None = None  # The page, once it is written.
-    report_error: str | None = None  # The reason if it could not be written.
 
     @property
     def player(self) -> Player:
@@ -344,29 +327,13 @@ class Run:
         """The record of each iteration, from `metrics.jsonl`."""
         return metrics.read_records(self.run_dir / "metrics.jsonl")
 
-    def train(
-        self,
-        callbacks: Sequence[Callback] = (),
-        display: bool = True,
-        show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-    ) -> None:
-        """Trains until the goal or the last iteration, with all callbacks of a run.
-
-        Args:
-          callbacks: custom callbacks. The metrics that they add are written and displayed.
-          display: whether to print a line for each iteration, and on stderr what follows the last.
-          show: called with the certificate after it is written.
-        """
-        announce = write_note if display else lambda sentence: None
+    def train(self, callbacks: Sequence[Callback] = (), display: bool = True) -> None:
+        """Trains until the goal or the last iteration, with custom callbacks and those of a run."""
         if self.verification is not None:
-            given = self.config.seed, self.run_dir / "certificate.json", show, announce
+            given = self.config.seed, self.run_dir / "certificate.json", display
             self.certification = Certification(self.verification, self.goal, *given)
         self.loop.callbacks = self._list_callbacks(callbacks, display)
-        first = self.loop.iteration
         self.loop.run()
-        has_page = self.loop.iteration == first and self._has_page()
-        if self.plan.report and processes.any_of(not has_page):
-            processes.in_first(lambda: self._write_report(announce))
 
     def _list_callbacks(self, custom: Sequence[Callback], display: bool) -> list[Callback]:
         """Lists what happens after each iteration, in this order."""
@@ -376,31 +343,17 @@ class Run:
         verifies_all = verification is None or verification.every == 1
         every, keep = plan.checkpoint_every, plan.keep_checkpoints
         listed: list[Any] = [
-            plan.max_minutes and TimeLimit(self.started, 60 * plan.max_minutes),
+            plan.max_minutes and events.TimeLimit(self.started, 60 * plan.max_minutes),
             verification,
             self.evaluation,
-            verification and Snapshots(verification, self.run_dir),
-            matches and Strength(self.loop.parts, matches, games, self.config.seed),
+            verification and events.Snapshots(verification, self.run_dir),
+            matches and events.Strength(self.loop.parts, matches, games, self.config.seed),
             *custom,
-            Records(self.run_dir / "metrics.jsonl"),  # The metrics of this iteration are complete.
-            display and Printer(progress.Lines().print),
-            receives_signals and Interrupts(),
+            events.Records(self.run_dir / "metrics.jsonl"),  # All metrics are complete here.
+            display and events.Printer(progress.Lines().print),
+            receives_signals and events.Interrupts(),
             self.certification,
-            Checkpoints(self.run_dir, every, keep, verifies_all),
+            events.Checkpoints(self.run_dir, every, keep, verifies_all),
+            plan.report and events.Report(self.run_dir, verification, display),
         ]
         return [callback for callback in listed if isinstance(callback, Callback)]
-
-    def _has_page(self) -> bool:
-        """Returns whether there is a page that is newer than what it shows."""
-        page, newest = self.run_dir / "report.html", str(self.loop.iteration)
-        made = self.run_dir / "certificate.json", checkpoint.checkpoints(self.run_dir) / newest
-        shown = [path.stat().st_mtime_ns for path in made if path.exists()]
-        return page.exists() and all(page.stat().st_mtime_ns >= time for time in shown)
-
-    def _write_report(self, announce: Callable[[str], None]) -> None:
-        announce("writing the report")
-        solution = self.verification and self.verification.solution
-        try:
-            self.report = write_report(self.run_dir, self.player, solution)
-        except (OSError, ValueError) as error:
-            self.report_error = f"the report was not written: {error}"

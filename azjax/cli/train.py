@@ -80,7 +80,6 @@ def _main(arguments: list[str] | None) -> int:
         preset=preset,
         resume=typed.run_dir is not None,
         started=interrupts.now.started,
-        spell=spell,
     )
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
@@ -92,8 +91,9 @@ def _main(arguments: list[str] | None) -> int:
                 print(f"{len(run.verification.solution.decisions):,} positions with a decision")
             print(memory.describe(run.needs, run.num_devices))
         first = run.loop.iteration
-        run.train(show=console.show_certificate)
-        processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > first))
+        run.train()
+        if processes.is_first():
+            _conclude(run, named, trained=run.loop.iteration > first)
         return 0 if run.reached else 1
 
 
@@ -135,7 +135,7 @@ def choose(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]
         raise ValueError(f"--network names a custom network: leave {spell(inside[0])} out")
     options = build(Options(config=config, plan=plan), given)
     if typed.run_dir is not None:
-        check_kept(config, options.config, spell)
+        check_kept(config, options.config)
     return options.config, options.plan, preset
 
 
@@ -161,10 +161,10 @@ def _set_outcome(named: str) -> None:
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
-    if run.report_error:
-        write_note(run.report_error)
-    elif run.report:
-        print(f"report: {run.report}")
+    if run.certificate is not None:
+        console.show_certificate(run.certificate)
+    if run.plan.report:
+        print(f"report: {run.run_dir / 'report.html'}")
     print(f"run directory: {run.run_dir}")
     print(f"play against it: {command('azjax', 'play')} {named}")
     print(f"see how it searches: {command('azjax', 'explain')} {named}")

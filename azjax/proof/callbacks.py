@@ -7,7 +7,6 @@ import json
 import math
 import pathlib
 import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from azjax import _files as files
 from azjax import _processes as processes
 from azjax import training
+from azjax._commands import write_note
 from azjax.games import solver
 from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
@@ -122,16 +122,14 @@ class Certification(Callback):
         goal: certificates.Goal,
         seed: int,
         path: Any,
-        show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-        announce: Callable[[str], None] = lambda sentence: None,
+        display: bool = False,
     ):
         """Certifies the verdicts of `verification`, an earlier callback of the same loop.
 
-        `show` is called with the certificate after it is written, and `announce` with a sentence
-        before the searches are verified, which takes a while.
+        `display`: whether to print on stderr that searches are verified, which takes a while.
         """
-        self._verification, self._seed, self._show = verification, seed, show
-        self._announce = announce if jax.process_index() == 0 else lambda sentence: None
+        self._verification, self._seed = verification, seed
+        self._display = display and jax.process_index() == 0
         self._goal: certificates.Goal = goal
         self._path, self._trained = pathlib.Path(path), False
         self.certificate: certificates.Certificate | None = None
@@ -157,8 +155,8 @@ class Certification(Callback):
             self.certificate, self.reached, loop.stop = certificate, True, True
 
     def _certify(self, loop: Loop) -> certificates.Certificate:
-        if loop.parts.game.is_small:
-            self._announce("verifying the network with its searches, in every position")
+        if self._display and loop.parts.game.is_small:
+            write_note("verifying the network with its searches, in every position")
         return self._verification.certify(loop, self._seed)
 
     def on_end(self, loop: Loop) -> None:
@@ -175,7 +173,6 @@ class Certification(Callback):
     def _write(self, loop: Loop) -> None:
         self.certificate = self.certificate or self._certify(loop)
         files.write_json(self._path, self.certificate.as_json())
-        self._show(self.certificate)
 
 
 class LabelledEvaluation(Callback):

@@ -48,7 +48,7 @@ def create_run(
 
     def create():
         nonlocal free
-        check_free(path, numbered=numbered)
+        _check_free(path, numbered)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             free = _make_folder(path, numbered)
@@ -82,22 +82,26 @@ def _make_folder(path: pathlib.Path, numbered: bool) -> pathlib.Path:
 
 
 def check_free(run_dir: Path, *, numbered: bool = False) -> None:
-    """Checks that `create_run` can create a run directory, as far as that is known before."""
-    path = pathlib.Path(run_dir)
+    """Checks that `create_run` can create a run directory, before anything compiles."""
+    in_first(lambda: _check_free(pathlib.Path(run_dir), numbered))
+
+
+def _check_free(path: pathlib.Path, numbered: bool) -> None:
     if not numbered and os.path.lexists(path):
-        if os.path.isfile(path / "config.json"):
-            raise CheckpointError(
-                f"{path} exists already: resume that run, or choose another folder"
-            )
-        raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another folder"
-        )
+        is_run = os.path.isfile(path / "config.json")
+        advice = ": resume that run, or" if is_run else " and is not a run directory:"
+        raise CheckpointError(f"{path} exists already{advice} choose another folder")
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise CheckpointError(
             f"{path} cannot be created ({folder} is not a folder in which azjax may write): choose "
             "another folder"
         )
+
+
+def write_plan(run_dir: pathlib.Path, plan: dict[str, Any]) -> None:
+    """Replaces the plan of a run."""
+    in_first(lambda: write_json(run_dir / "plan.json", plan))
 
 
 def read_config(run_dir: Path) -> Config:
@@ -132,12 +136,12 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     return _read(pathlib.Path(run_dir, "plan.json"), parse)
 
 
-def check_kept(config: Config, asked: Config, spell: Callable[[str], str] = str) -> None:
-    """Checks that a resumed run keeps its settings; `spell` returns the name of one in an error."""
+def check_kept(config: Config, asked: Config) -> None:
+    """Checks that a resumed run keeps its settings."""
     for name, old, new in list_changes(config, asked):
         raise ValueError(
-            f"a resumed run keeps its settings, and {spell(name)} was {old!r}, not {new!r}: leave "
-            "it out, or start a new run in another folder"
+            f"a resumed run keeps its settings, and {name} was {old!r}, not {new!r}: leave it out, "
+            "or start a new run in another folder"
         )
 
 
@@ -184,9 +188,14 @@ def check_links(folder: Path) -> None:
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str = LOCK, does: str = "trains") -> Iterator[None]:
-    """Holds a lock in a run directory during a `with` block; see `lock`."""
-    check_links(folder)
-    with lock(pathlib.Path(folder) / name, does):
+    """Holds a lock in a run directory during a `with` block, in process 0; see `lock`."""
+    with contextlib.ExitStack() as stack:
+
+        def enter():
+            check_links(folder)
+            stack.enter_context(lock(pathlib.Path(folder) / name, does))
+
+        in_first(enter)
         yield
 
 

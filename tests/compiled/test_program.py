@@ -85,7 +85,7 @@ def test_a_killed_run_resumes_to_the_same_end(moment, trained, tmp_path):
 
 
 def test_ctrl_c_finishes_the_iteration_and_saves(trained, tmp_path, monkeypatch, capfd):
-    run_dir, write = tmp_path / "run", program.Records.on_iteration
+    run_dir, write = tmp_path / "run", azjax.callbacks.Records.on_iteration
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupted(callback, loop):
@@ -94,7 +94,7 @@ def test_ctrl_c_finishes_the_iteration_and_saves(trained, tmp_path, monkeypatch,
         write(callback, loop)
 
     with monkeypatch.context() as patch:
-        patch.setattr(program.Records, "on_iteration", interrupted)
+        patch.setattr(azjax.callbacks.Records, "on_iteration", interrupted)
         assert train_in(run_dir, *RUN, "--no-report") == 130
     signal.signal(signal.SIGINT, before)
     said = f"interrupted: continue with --resume --run-dir {run_dir}\n"

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import callbacks, program, runs
+from azjax import callbacks, runs
 from azjax.games.base import init_batch, name_actions
 from azjax.runs import presets
-from azjax.runs.config import Config, Plan, make_parts
+from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from azjax.viz import animation, pictures
 from azjax.viz.pictures import sample_games
@@ -113,20 +113,22 @@ def test_a_failing_report_does_not_affect_the_run(player, tmp_path, monkeypatch)
     def fail(*arguments, **settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(program.Run, "player", player)
-    monkeypatch.setattr(program, "write_report", fail)
-    monkeypatch.setattr(program, "write_note", (said := []).append)
-    loop = SimpleNamespace(iteration=3, run=lambda: None, parts=player.parts)
-    run = program.Run(Config(), Plan(), 0.0, "never", tmp_path, loop, None, 1, None, None)
-    run.train()
-    assert run.report is None and said == ["writing the report"]
-    assert run.report_error == "the report was not written: [Errno 28] No space left on device"
+    monkeypatch.setattr(callbacks, "Player", lambda *given: player)
+    monkeypatch.setattr(callbacks, "write_report", fail)
+    monkeypatch.setattr(callbacks, "write_note", (notes := []).append)
+    network = SimpleNamespace(fold=lambda variables: variables)
+    loop = SimpleNamespace(iteration=3, parts=SimpleNamespace(network=network), average=None)
+    report = callbacks.Report(tmp_path, None, display=True)
+    report.on_start(loop)
+    report.on_end(loop)
+    failed = "the report was not written: [Errno 28] No space left on device"
+    assert notes == ["writing the report", failed]
     (tmp_path / "report.html").touch()
-    run.train()  # A finished run has a report already.
-    assert len(said) == 1
-    loop.run = lambda: setattr(loop, "iteration", 4)
-    run.train()
-    assert len(said) == 2
+    report.on_end(loop)  # A finished run has a report already.
+    assert len(notes) == 2
+    loop.iteration = 4
+    report.on_end(loop)
+    assert len(notes) == 4
 
 
 def test_callbacks_save_the_blunders_of_every_verification(tmp_path):

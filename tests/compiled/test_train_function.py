@@ -74,7 +74,7 @@ def counted(compiled_once, tmp_path_factory):
     counter = Counter(folder / "run", folder / "copy")
     settings = FEW | {"strength_every": 1, "strength_games": 4, "checkpoint_every": 2}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "Strength", Matches)
+        patch.setattr(az.callbacks, "Strength", Matches)
         run = az.train(TINY, folder / "run", callbacks=[counter], max_iterations=3, **settings)
     return run, counter, folder / "copy"
 

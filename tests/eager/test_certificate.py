@@ -176,10 +176,9 @@ def loop_at(iteration):
         ("never", [(0, 0, 0)] * 4, None),
     ],
 )
-def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_path):
-    verification, shown, announced = Examined(results), [], []
-    path, loop = tmp_path / "certificate.json", loop_at(0)
-    certification = Certification(verification, goal, 5, path, shown.append, announced.append)
+def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_path, capsys):
+    verification, path, loop = Examined(results), tmp_path / "certificate.json", loop_at(0)
+    certification = Certification(verification, goal, 5, path, display=True)
     while loop.iteration < 4 and not loop.stop:
         loop.iteration += 1
         verification.next()
@@ -187,10 +186,11 @@ def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_pat
         assert certification.reached == loop.stop == (loop.iteration == stop)
     certification.on_end(loop)
     content = json.loads(path.read_text())
-    assert content == json.loads(json.dumps(shown[0].as_json())) and len(shown) == 1
+    assert content == json.loads(json.dumps(certification.certificate.as_json()))
     assert content["iterations"] == loop.iteration == (stop or 4)
     assert (content["seed"], content["blunders"]) == (5, results[loop.iteration - 1][0])
-    assert {*announced} == {"verifying the network with its searches, in every position"}
+    [note] = {*capsys.readouterr().err.splitlines()}
+    assert note == "verifying the network with its searches, in every position"
 
 
 def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resumed_run(tmp_path):

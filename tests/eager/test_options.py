@@ -156,7 +156,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
     # A resumed run keeps its settings.
     runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), SAVED_PLAN)
     for words, said in [
-        ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
+        ("--network.kind mlp", "network.kind was 'resnet', not 'mlp'"),
         ("--network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or add"),
         ("--preset paper", "a resumed run keeps its settings: leave --preset out"),
         ("--smoke", "a resumed run keeps its settings: leave --smoke out"),

@@ -1,14 +1,11 @@
 """The parts of a report that compute nothing: curves, and the description of a run."""
 
 import json
-import os
 import re
-import types
 
 import pytest
 
 from azjax import games, runs
-from azjax.program import Run
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -139,17 +136,3 @@ def test_pages_give_the_verdict_of_the_run_s_certificate(run):
                 f"{path} is damaged, or of another run: delete it, or make it again",
             )
         )
-
-
-def test_a_page_is_new_if_it_shows_the_newest_certificate_and_checkpoint(tmp_path):
-    checkpoint = tmp_path / "checkpoints" / "8"
-    checkpoint.mkdir(parents=True)
-    files = [tmp_path / "certificate.json", checkpoint, tmp_path / "report.html"]
-    run = types.SimpleNamespace(run_dir=tmp_path, loop=types.SimpleNamespace(iteration=8))
-    for file in (files[0], files[2]):
-        assert not Run._has_page(run)
-        file.touch()
-    for *times, is_new in [(1, 2, 3, True), (1, 3, 2, False), (3, 1, 2, False)]:
-        for file, seconds in zip(files, times, strict=True):
-            os.utime(file, (seconds, seconds))
-        assert Run._has_page(run) == is_new

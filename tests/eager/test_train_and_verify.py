@@ -26,7 +26,7 @@ TRAIN = [
     ("--network.kind mlp --network.hidden 0", "network.hidden", ": use "),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
     ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
-    ("--game connect_four --until perfect", "--until is 'perfect', but connect_four ...'never'"),
+    ("--game connect_four --until perfect", "until is 'perfect', but connect_four ...'never'"),
     ("--max-minutes -1", "--max-minutes is -1.0: use 0 or more"),
     ("--max-minutes soon", "--max-minutes: invalid float value: 'soon'"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
