@@ -201,3 +201,10 @@ def without_progress(text):
 def process_environment():
     """Variables with which a process finds the tests."""
     return {"PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm-256color"}
+
+
+def chosen(*words):
+    """Returns the settings, the plan, the preset and the custom code that words choose."""
+    given, typed = train.read_words(words)
+    config, plan, preset = train.choose(given, typed)
+    return types.SimpleNamespace(config=config, plan=plan, preset=preset, typed=typed)

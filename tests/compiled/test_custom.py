@@ -12,10 +12,9 @@ import misere_pile
 from azjax import runs
 from azjax.cli import arena, custom, explain, play, report, train, verify
 from azjax.runs.config import Config
-from chosen import chosen
 from refusals import check_program
 from small import make_run
-from trained import compiling_once
+from trained import chosen, compiling_once
 
 NETWORK = """
 import flax.linen as nn

@@ -1,6 +1,7 @@
-"""An iteration is reproducible, the same on 1 and 2 devices, compiled once, and uses its parts."""
+"""An iteration is reproducible, equal on 1 and 2 devices, compiled once, and lowered for GPUs."""
 
 import contextlib
+import dataclasses
 import functools
 import re
 
@@ -8,11 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 
-from azjax import games, training
+from azjax import comparison, games, training
+from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
+from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
-from azjax.search import Gumbel
+from azjax.search import Gumbel, make_search, uniform_evaluator
 from azjax.training import loop
 from azjax.training import step as steps
 from azjax.training.learner import Learner, LearnerConfig, LearnerState
@@ -254,3 +258,43 @@ def test_batches_are_samples_under_every_symmetry(found):
     assert (same.sum(axis=0) == 1).all()
     assert abs(same.sum(axis=1) - 32).max() < 5 * np.sqrt(32 * 7 / 8)
     assert len(np.unique(rows)) > 60  # Of 96; with few draws the batches would repeat.
+
+
+@pytest.mark.compiles(2)
+def test_each_seed_starts_from_its_key(monkeypatch):
+    monkeypatch.setattr(comparison, "init", lambda parts, key: jax.random.key_data(key) + parts)
+    monkeypatch.setattr(comparison, "iteration", lambda parts, state: (2 * state + parts, state))
+    states, advance = comparison.compile_seeds(1, 3)
+    expected = [np.asarray(jax.random.key_data(jax.random.key(seed))) + 1 for seed in range(3)]
+    np.testing.assert_array_equal(states, expected)
+    states, _ = advance(states)
+    np.testing.assert_array_equal(states, 2 * np.array(expected) + 1)
+
+
+# Lowered for an accelerator on a CPU.
+
+
+def test_an_iteration_is_lowered_for_an_accelerator(monkeypatch):
+    """Tracing makes no choice: parts built for a platform never read the default backend."""
+
+    def refuse():
+        raise AssertionError("the default backend was read")
+
+    smoke = presets.smoke(presets.get("paper"))
+    small = dataclasses.replace(smoke, network=conv(width=4, blocks=1))
+    monkeypatch.setattr(jax, "default_backend", refuse)
+    parts, mesh = make_parts(small, platform="cuda"), training.make_mesh(jax.devices()[:2])
+    run = training.make_iteration(parts, mesh)
+    exported = export.export(run, platforms=["cuda"])(training.abstract_state(parts, mesh))
+    assert (exported.platforms, exported.nr_devices) == (("cuda",), 2)
+    assert "stablehlo.convolution" in exported.mlir_module()
+
+
+def test_a_search_on_a_gpu_has_no_loop_of_unknown_length():
+    """Loops of known length are `scan` in the traced program; Gumbel noise needs no loop."""
+    small = presets.smoke(presets.get("default"))
+    for platform, has_loops in (("cpu", True), ("cuda", False)):
+        parts = make_parts(small, platform=platform)
+        search = make_search(parts.search, parts.game, uniform_evaluator(parts.game), parts.grow)
+        given = None, jax.random.key(0), init_batch(parts.game, 2), 1.0, True
+        assert ("while[" in str(jax.make_jaxpr(search)(*given))) == has_loops

@@ -21,7 +21,7 @@ CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
 
 def test_a_damaged_file_is_refused_or_has_no_effect():
-    """A sample of the damages of `tests/system/test_damages.py`."""
+    """A sample of the damages of `tests/system/test_shipped_players.py`."""
     refused, faults = damages.find_faults(24)
     assert not faults, "\n".join(faults)
     assert refused > 12

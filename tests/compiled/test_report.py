@@ -1,22 +1,27 @@
-"""The report of a run that was not trained: games, and the page as a whole."""
+"""The report of a run that was not trained: games, pictures, and the whole page."""
 
 import dataclasses
 import json
 import re
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 from azjax import callbacks, runs
-from azjax.games.base import init_batch, name_actions
+from azjax.games.base import Display, init_batch, name_actions
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
+from azjax.search import PUCT, make_search
+from azjax.search.evaluators import rollout_evaluator
 from azjax.viz import animation, pictures
-from azjax.viz.pictures import sample_games
+from azjax.viz.pictures import draw_tree, sample_games
 from azjax.viz.report import write_report
+from refusals import assert_refused
+from tables import AS_IN_TRAINING
 
 CONFIG = presets.smoke(presets.get("default"))
 
@@ -144,3 +149,144 @@ def test_callbacks_save_the_blunders_of_every_verification(tmp_path):
     np.testing.assert_array_equal(loaded[1], is_blunder)
     snapshots.on_start(SimpleNamespace(iteration=4))  # The last session ended without a checkpoint.
     assert animation.load_blunders(tmp_path, 33, 12)[0].tolist() == [0]
+
+
+# The picture of a whole game.
+
+
+@pytest.fixture(scope="module")
+def atlas(tic_tac_toe, solution):
+    return animation.make_atlas(tic_tac_toe, solution)
+
+
+def test_the_classes_of_tic_tac_toe(solution, atlas):
+    assert np.bincount(atlas.ply).tolist() == [1, 3, 12, 38, 108, 174, 204, 153, 57, 15]
+    assert len(atlas.ply) == atlas.total == 765
+    assert atlas.members.sum() == len(solution.decisions) == 4520 and atlas.members.max() == 8
+    ply = np.repeat(np.arange(10), np.diff(solution.layers))[solution.decisions]
+    np.testing.assert_array_equal(atlas.ply[atlas.classes], ply)
+    np.testing.assert_array_equal(np.bincount(atlas.classes, minlength=765), atlas.members)
+    order = np.full(765, 2.0)  # Finished games come last.
+    order[atlas.classes] = -solution.values[solution.decisions]
+    assert (np.diff(order)[np.diff(atlas.ply) == 0] >= 0).all()
+
+
+def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas):
+    """Equally many classes of each ply, or all."""
+    for most in (1, 60, 300, 764):
+        sample = animation.make_atlas(tic_tac_toe, solution, most)
+        assert sample.total == 765
+        sizes, whole = np.bincount(sample.ply), np.bincount(atlas.ply)
+        assert len(sample.ply) <= max(most, 10) and sizes.min() > 0
+        assert set(sizes[sizes < whole]) == {sizes.max()}
+        counts = np.bincount(sample.classes, minlength=len(sample.ply))[: len(sample.ply)]
+        np.testing.assert_array_equal(counts, sample.members)
+        assert sample.members.max() <= 8  # The symmetric copies of one position.
+    every = np.ones((1, len(solution.decisions)), bool)
+    label = animation.draw_animation(sample, np.array([0]), every).element.get("aria-label")
+    assert f": {sample.members.sum():,} blunders after 0 iterations" in label
+
+
+def test_saved_blunders_are_read_back_and_damaged_ones_refused(tmp_path):
+    rows = np.random.default_rng(0).random((40, 21)) < 0.3
+    assert_refused(
+        (lambda: animation.load_blunders(tmp_path, 21, 12), "holds no snapshots: use the")
+    )
+    for iteration, row in enumerate(rows):
+        animation.save_blunders(tmp_path, iteration, row)
+    (tmp_path / "snapshots" / "².bits").write_text("Not of an iteration.")
+    iterations, loaded = animation.load_blunders(tmp_path, 21, 12)
+    assert iterations[0] == 0 and iterations[-1] == 39 and 8 < len(iterations) <= 12
+    assert (np.diff(iterations, 2) >= 0).all()  # Denser at the start.
+    np.testing.assert_array_equal(loaded, rows[iterations])
+    np.testing.assert_array_equal(animation.load_blunders(tmp_path, 21, 40)[1], rows)
+    assert_refused(
+        (lambda: animation.load_blunders(tmp_path, 33, 12), "is damaged, or of another game")
+    )
+
+
+def test_an_animation_has_every_class_in_every_iteration(solution, atlas):
+    is_blunder = np.random.default_rng(1).random((2, len(solution.decisions))) < 0.4
+    is_blunder[1] = False
+    picture = animation.draw_animation(atlas, np.array([3, 8]), is_blunder)
+    assert len(str(picture)) < 100_000
+    root = picture.element
+    assert f"{is_blunder[0].sum():,} blunders after 3 iterations" in root.get("aria-label")
+    frames = [g for g in root.iter() if g.get("class") == "az-animation-frame"]
+    for frame, iteration, row in zip(frames, (3, 8), is_blunder, strict=True):
+        dots = {e.get("class"): e.get("d").count("M") for e in frame if e.get("d")}
+        share = np.array([row[atlas.classes == i].mean() for i in np.flatnonzero(atlas.members)])
+        expected = {
+            "ok": share == 0,
+            "some": (share > 0) & (share < 0.5),
+            "half": (share >= 0.5) & (share < 1),
+            "all": share == 1,
+        }
+        for name, where in expected.items():
+            assert dots.get(f"az-animation-{name}", 0) == where.sum()
+        words = f"{row.sum():,} blunders" if row.any() else "no blunder"
+        assert [e.text for e in frame if e.text] == [f"iteration {iteration}", words]
+    delays = [float(g.get("style").split(":")[1].rstrip("s")) for g in frames]
+    assert delays == [-5, -4]  # The last frame stays for four.
+
+
+# Pictures of searches and of their trees.
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+ROWS, SIMULATIONS = 24, 32
+NOISY = PUCT(num_simulations=SIMULATIONS, c_puct=1.7, first_play_urgency="parent")
+
+
+@pytest.fixture(scope="module")
+def many_searched(tic_tac_toe, solution):
+    """Noisy searches of positions of all plies, and their results; the first is the start."""
+    rows = np.random.default_rng(0).choice(solution.decisions[1:], ROWS - 1, replace=False)
+    states = jax.tree.map(lambda leaf: leaf[[0, *rows]], solution.states)
+    search = make_search(NOISY, tic_tac_toe, rollout_evaluator(tic_tac_toe))
+    run = jax.jit(search, static_argnums=4, compiler_options=AS_IN_TRAINING)
+    keys = jax.random.split(jax.random.key(1), ROWS)
+    return states, jax.device_get(run(None, keys, states, 0.0, True))
+
+
+@pytest.mark.parametrize("row", [0, "end"])
+def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, many_searched, row):
+    """Values are those of the player who moved there, also where moves end the game."""
+    trees = many_searched[1].tree
+    row = int(trees.children_rewards.any((1, 2)).argmax()) if row == "end" else row
+    tree = jax.tree.map(lambda leaf: leaf[row], trees)
+    priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
+    shown, corners = {}, set()
+    picture = draw_tree(tic_tac_toe, many_searched[1], row, max_nodes=500)
+    for group in ElementTree.fromstring(str(picture)).iter(SVG + "g"):
+        if (title := group.findtext(SVG + "title")) and title.startswith("node "):
+            numbers = [e.text for e in group.findall(SVG + "text")]
+            corners.add((title.split()[2], group.find(SVG + "rect").get("rx")))
+            shown[int(re.findall(r"node (\d+)", title)[0])] = dict(map(str.split, numbers))
+    assert {each for each in corners if each[0] in "XO"} == {("X", "2"), ("O", "12")}
+    assert [*shown] == np.flatnonzero(tree.node_visits).tolist()
+    for node, numbers in shown.items():
+        edge = tree.parents[node], tree.action_from_parent[node]
+        if node:
+            q = tree.children_rewards[edge] + tree.children_discounts[edge] * tree.node_values[node]
+            assert float(numbers["P"]) == pytest.approx(priors[edge], abs=0.006)
+            assert float(numbers["Q"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+                q, abs=0.0051
+            )
+        assert int(numbers["N"]) == tree.node_visits[node]
+    few = str(draw_tree(tic_tac_toe, many_searched[1], row, max_nodes=1))
+    assert f"the 1 most visited of {len(shown)} positions" in few
+
+
+def test_trees_of_a_game_without_pictures_are_text(tic_tac_toe, many_searched):
+    _, result = many_searched
+    lines = lambda state: "|" * (1 + int(np.abs(state.board).sum()))  # noqa: E731
+    tree = str(draw_tree(tic_tac_toe._replace(display=Display(lines)), result, max_nodes=20))
+    assert ">|<" in tree and ">||<" in tree
+    assert_refused(
+        (
+            lambda: draw_tree(tic_tac_toe, result, row=ROWS),
+            f"row {ROWS} is not in this batch of {ROWS}: use 0 to {ROWS - 1}",
+        ),
+        (lambda: draw_tree(tic_tac_toe, result, max_nodes=0), "max_nodes is 0: use 1 or more"),
+    )

@@ -1,13 +1,18 @@
-"""The arrays of the solver against known counts and against a plain recursion."""
+"""Solutions against known counts, theories and a plain recursion; rows of bytes and hashes."""
 
+import functools
 import itertools
 
+import jax
 import numpy as np
+import pytest
 
 import guard
 import misere_pile
 from azjax import games
-from azjax.games import solver
+from azjax.games import hashing, nim, rows, solver
+from azjax.games.base import ILLEGAL
+from azjax.games.check import check_game
 from nim import NIM
 from reference import Position, minimax
 from reference import misere_pile as rules
@@ -72,4 +77,143 @@ def test_a_game_that_exceeds_its_limits_is_not_enumerated():
         (lambda: solve(most_positions=None), "nim has no bound on its number of positions (most_"),
         (lambda: solve(max_plies=6), "nim lasts longer than its max_plies, 6: set max_plies to"),
         (lambda: solve(most_positions=23), "nim has more positions than its most_positions, 23,"),
+    )
+
+
+# Rows of bytes and hashes.
+
+
+@pytest.mark.parametrize("collide", [False, True])
+def test_equal_rows_are_neighbors_and_keep_their_order(collide, monkeypatch):
+    if collide:
+        monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 2)
+    given = np.random.default_rng(0).integers(0, 3, (500, 9)).astype(np.uint8) // 2
+    order, first, hashes = rows.group_equal(given)
+    groups, listed = np.split(order, first[1:]), [tuple(row) for row in given.tolist()]
+    assert sorted(order) == list(range(500))
+    assert all((np.diff(group) > 0).all() for group in groups)
+    assert [len({listed[row] for row in group}) for group in groups] == [1] * len({*listed})
+    assert (hashes == rows.hashes(given[order[first]])).all() and (np.diff(hashes) >= 0).all()
+    leaders, which = rows.distinct(given)
+    assert leaders.tolist() == sorted({listed.index(row) for row in listed})
+    assert [listed[row] for row in leaders[which]] == listed
+
+
+@pytest.mark.parametrize("count", [0, 3, 4, 5])
+def test_any_number_of_rows_is_processed_in_batches(count):
+    """The results of an empty batch have their shapes and types."""
+    given, done, shapes = np.arange(2 * count, dtype=np.int8).reshape(count, 2), [], []
+
+    def function(x, y):
+        shapes.append(x.shape)
+        return x.sum(axis=1), y[:, None]
+
+    sums, columns = rows.in_batches(function, (given, np.arange(count)), 4, done.append)
+    assert shapes == [(4, 2)] * max(-(-count // 4), 1)
+    assert sums.tolist() == given.sum(axis=1).tolist()
+    assert columns.tolist() == [[row] for row in range(count)]
+    assert done == [min(4 * (batch + 1), count) for batch in range(len(shapes))]
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_a_state_that_is_listed_twice_is_found(coarse, monkeypatch, some_states):
+    """Also if many positions share half a hash."""
+    weigh, calls = hashing.weigh, itertools.count()
+
+    def weigh_coarsely(numbers, weights):  # The first of every two calls has few hashes.
+        return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
+
+    if coarse:
+        monkeypatch.setattr(hashing, "weigh", weigh_coarsely)
+    among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
+    found = hashing.make_index(among)(some_states)
+    np.testing.assert_array_equal(among.board[found], some_states.board)
+    floats = np.float32([[0.25], [0.75], [-0.25], [-0.75]])  # All are 0 as integers.
+    assert hashing.make_index(floats)(floats[::-1]).tolist() == [3, 2, 1, 0]
+
+
+# Nim and Chomp against their theories, in plain Python.
+
+
+@functools.cache
+def wins(heights):
+    """Whether the player to move wins Chomp; a column has as many squares as its height."""
+    rows = [row for column, height in enumerate(heights) for row in [(column, height)]]
+    moves = [(column, left) for column, height in rows for left in range(height)]
+    after = [
+        heights[:column] + tuple(min(height, left) for height in heights[column:])
+        for column, left in moves
+        if (column, left) != (0, 0)  # The poisoned square.
+    ]
+    return any(not wins(left) for left in after)
+
+
+@pytest.mark.compiles(1)
+def test_nim_has_the_values_of_its_theory():
+    game = games.make("nim:1x3x5")
+    solution = solver.solve(game)
+    assert solution.num_states == game.most_positions
+    heaps = solution.states.heaps
+    balance = np.bitwise_xor.reduce(heaps, axis=1)
+    rows = solution.decisions
+    assert (solution.values[rows] == np.where(balance[rows] == 0, -1, 1)).all()
+    winning = solution.optimal & (solution.values == 1)[:, None]
+    assert (balance[solution.children[winning]] == 0).all()
+    sizes = (heaps[:, None] != heaps[solution.children]).sum(axis=2)
+    assert (sizes[solution.legal] == 1).all()  # A move changes one heap.
+    assert solution.legal.sum(axis=1).tolist() == heaps.sum(axis=1).tolist()
+    labels = nim.label((1, 3, 5))
+    row_of = {tuple(each): row for row, each in enumerate(heaps.tolist())}
+    found = [row_of[tuple(each)] for each in labels.states.heaps.tolist()]
+    assert len(found) == 2 * 4 * 6 - 4  # All but four, which have fewer than two moves.
+    values = np.where(solution.legal, solution.action_values, ILLEGAL)[found]
+    np.testing.assert_array_equal(labels.outcomes, values)
+
+
+def test_games_whose_values_would_fill_the_memory_are_neither_solved_nor_labeled():
+    many = games.make("nim:3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3x3")
+    assert many.positions is None and not many.enumerable
+    assert games.make("nim:1x3x5x7x9").enumerable
+    assert games.make("nim:1x3x5x7x9x11x13").positions is not None
+    large, small = games.make("chomp:10x10"), games.make("chomp:8x8")
+    assert large.most_positions < 20_000_000 and not large.enumerable and small.enumerable
+
+
+@pytest.mark.compiles(1)
+@pytest.mark.parametrize("name", ["chomp:3x3", "chomp:2x5"])
+def test_chomp_has_the_values_of_its_theory(name):
+    game = games.make(name)
+    solution = solver.solve(game)
+    boards = np.reshape(solution.states.board, (-1, *game.board_shape))
+    heights = boards.sum(axis=1)
+    for row in solution.decisions:
+        assert (solution.values[row] == 1) == wins(tuple(heights[row].tolist()))
+    assert solution.num_states <= game.most_positions
+    if game.num_symmetries == 2:
+        assert game.symmetries.cells[1].tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+
+
+@pytest.mark.compiles(6)
+def test_small_games_satisfy_the_contract():
+    """With Breakthrough, whose symmetries are not those of cells."""
+    for name in ("nim", "chomp:2x3", "breakthrough:4x2"):
+        check_game(games.make(name), num_games=4)
+
+
+def test_planes_are_the_heaps():
+    game = games.make("nim:1x3x5")
+    state = game.step(game.init(), 1 + 3)[0]  # One stone of the third heap.
+    assert game.observe(state, "relative").sum(axis=(0, 2)).tolist() == [1, 3, 4]
+    digits = np.asarray(game.observe(state, "binary")[0])
+    assert (digits @ [1, 2, 4]).tolist() == [1, 3, 4]
+    assert game.display.name_actions(state)[4] == "c1"
+    assert games.make("nim") is games.make("nim:3x4x5")
+
+
+def test_sizes_that_make_no_game_are_refused():
+    assert_refused(
+        (lambda: games.make("nim:0x2"), "1 or more stones a heap"),
+        (lambda: games.make("nim:100x100"), "127 in all"),
+        (lambda: games.make("chomp:1x1"), "use 1 to 32 rows and 2 to 32 columns"),
+        (lambda: games.make("chomp:33x2"), "use 1 to 32 rows"),
     )

@@ -12,9 +12,9 @@ import pytest
 
 from azjax import cli, training
 from azjax.cli import custom, parsing
-from chosen import chosen
 from mutations import MUTATIONS
 from source import PAGES, README, ROOT, blocks, trees
+from trained import chosen
 
 TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
 NOTEBOOKS = sorted((ROOT / "experiments" / "notebooks").glob("*.ipynb"))

@@ -1,19 +1,31 @@
-"""Run directories: creation, settings, and the lock."""
+"""Run directories: creation, settings, the lock, and records."""
 
 import dataclasses
 import functools
 import json
 import os
+import re
 import socket
+import sys
+import time
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from azjax import runs
 from azjax._files import replacing
+from azjax.callbacks import rank
+from azjax.progress import Lines
 from azjax.runs import directory, presets
 from azjax.runs.config import Plan
 from azjax.runs.directory import CheckpointError
+from azjax.training import metrics
+from azjax.training.metrics import make_record, open_records, read_records
+from azjax.training.step import Metrics
 from refusals import assert_refused
+from small import ERRORS, LOSSES, PROOF, record
 from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -161,3 +173,149 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(path, tmp_path):
         (path / name).unlink()
     assert hold(tmp_path / "link") == MINE
     assert (tmp_path / "outside").read_text() == "kept"
+
+
+# Records of iterations.
+
+
+NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
+MEASURED = Metrics(  # In the order of XLA.
+    dict(sorted(zip(NAMES, np.float32(range(1, 8)), strict=True))), np.float32(40)
+)
+
+
+def write(path, iterations, after=0, **changes):
+    with open_records(path, after) as file:
+        for iteration in iterations:
+            file.write(json.dumps(record(iteration, **changes).as_dict()) + "\n")
+
+
+def test_a_record_has_every_metric():
+    now = time.monotonic()
+    made = make_record(9, MEASURED, before=now - 2, started=now - 30)
+    assert list(made.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
+    assert (made.iteration, made.games) == (9, 40)
+    assert 15 < made.games_per_second <= 20 and 30 <= made.seconds < 40
+    made = made.add(blunders=11).add(elo=3.0)
+    assert made.extra == {"blunders": 11, "elo": 3.0}
+    flat = made.as_dict()
+    assert (flat["blunders"], flat["elo"], flat["another"]) == (11, 3, 7)
+
+
+def test_checkpoints_rank_by_blunders_then_loss():
+    def ranked(blunders, loss, verifies_all=True):
+        losses = LOSSES | {"loss": loss}
+        return rank(record(1, losses=losses, extra={"blunders": blunders}), verifies_all)
+
+    assert ranked(0, 0.5) > ranked(0, 0.6) > ranked(0, 9.0) > ranked(1, 0.1)
+    assert ranked(0, 9.0, False) < ranked(1, 0.1, False)
+
+
+def test_only_scalars_with_new_names_are_added():
+    made = record(1, losses=LOSSES | {"another": 1.0}, extra={})
+    wrong = [
+        *[("high", "str: add one number"), (None, "NoneType"), (1j, "complex")],
+        *[(jnp.ones((2, 3)), "ArrayImpl: add"), (jax.random.key(0), "PRNGKeyArray: add")],
+    ]
+    assert_refused(
+        *(
+            (functools.partial(made.add, elo=value), f"elo is of ...{said}")
+            for value, said in wrong
+        ),
+        *(
+            (functools.partial(made.add, **{name: 1}), f"metric {name} already: ...name")
+            for name in ("loss", "another", "games", "extra")
+        ),
+    )
+    numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.array(3), jnp.bfloat16(0.5)]
+    made = made.add(**{f"number_{index}": number for index, number in enumerate(numbers)})
+    assert {type(number) for number in made.extra.values()} == {int, float}
+    assert list(made.extra.values()) == [float(number) for number in numbers]
+
+
+def test_records_after_the_checkpoint_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert read_records(path) == []
+    for after, expected in [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]:
+        write(path, [1, 2, 3])
+        before = path.read_text().splitlines()
+        write(path, [9], after)
+        lines = path.read_text().splitlines()
+        assert [json.loads(line)["iteration"] for line in lines] == expected
+        assert lines[:-1] == before[: len(expected) - 1]
+        assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_a_damaged_file_is_not_rewritten(tmp_path):
+    """Only an incomplete last line is ignored."""
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2, 9])
+    lines = path.read_text().splitlines(keepends=True)
+    for line in (
+        *("[3]", "[" * 10_000, '{"iteration": 3}', '{"iteration": 3, "seconds": NaN}'),
+        '{"iteration": 2, "seconds": 1.0}',
+    ):
+        path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+        before = path.read_bytes()
+        said = "line 3, is not a record of a later iteration: restore the file"
+        assert_refused((functools.partial(open_records, path, after=2), said))
+        assert path.read_bytes() == before
+        path.write_text("".join([*lines[:2], line[:-1]]))
+        assert [r["iteration"] for r in read_records(path)] == [1, 2]
+
+
+def test_the_seconds_of_an_earlier_session_count(tmp_path):
+    write(tmp_path / "metrics.jsonl", [1, 2])
+    records = read_records(tmp_path / "metrics.jsonl")
+    # The record of 7 is lost, but not the time.
+    assert [metrics.last_seconds(records, i) for i in (0, 1, 7)] == [0.0, 1.5, 3.0]
+    assert metrics.last_seconds([{"iteration": 1, "seconds": -5.0}], 1) == 0.0
+
+
+IN_A_PIPE = """\
+iteration    7  seconds   10.5  loss 2.000  blunders 4321  losing lines  87 1st + 553 2nd  \
+games/s  1234  value_loss 0.500  policy_loss 1.500  policy_kl 0.250
+iteration    8  seconds   12.0  loss 2.000  labelled errors 12.3%  \
+games/s  1234  value_loss 0.500  policy_loss 1.500  policy_kl 0.250
+iteration    9  seconds   13.5  loss 2.000  elo 12.35 [-5, 30]  patience 2  \
+games/s  1234  l2 0.125  reply 0.500
+"""
+# Not every network of a larger game is verified; those columns come before the games per second.
+IN_A_TERMINAL = """\
+iteration  seconds   loss  games/s  value_loss  policy_loss
+        6      9.0  2.000     1234       0.500        1.500
+iteration  seconds   loss  blunders       losing lines
+        7     10.5  2.000      4321   87 1st + 553 2nd
+        8     12.0  2.000
+iteration  seconds    loss  blunders       losing lines
+        9     13.5  12.000         5    5 1st +   5 2nd
+       10     15.0   2.000      4321   87 1st + 553 2nd
+iteration  seconds    loss  blunders       losing lines
+       11     16.5   2.000      4321   87 1st + 553 2nd
+"""
+
+
+def test_lines_in_a_pipe(capsys):
+    lines = Lines()
+    extra = {"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2}
+    losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
+    lines.print(record(7))
+    lines.print(record(8, extra=ERRORS))
+    lines.print(record(9, extra=extra, losses=losses))
+    assert capsys.readouterr().out == IN_A_PIPE
+
+
+def test_columns_fit_the_terminal_and_their_heading_is_in_sight(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "4")
+    few = {"blunders": 5, "losing_lines_first": 5, "losing_lines_second": 5}
+    lines = Lines()
+    lines.print(record(6, extra={}))
+    lines.print(record(7))
+    lines.print(record(8, extra={}))
+    lines.print(record(9, losses=LOSSES | {"loss": 12.0}, extra=PROOF | few))
+    lines.print(record(10))
+    lines.print(record(11))
+    # The cells of a short line end with those that are missing.
+    assert re.sub(" +\n", "\n", capsys.readouterr().out) == IN_A_TERMINAL

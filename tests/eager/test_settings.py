@@ -20,13 +20,13 @@ from azjax.runs.player import changed, read_settings
 from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
-from chosen import chosen
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from experiments.lecture.persistent import PersistentConfig
 from nim import NIM
 from refusals import assert_refused
 from traced_settings import LEARNER, MLP, OTHERS, RESNET, SELFPLAY, without_effect
+from trained import chosen
 
 
 def sections(cls, name=""):
@@ -161,7 +161,7 @@ def test_a_preset_fits_a_game():
     assert presets.fit(Config(network=shared), unary).network.encoding == "unary"
 
 
-# Those that are easily lost; `tests/system/test_lowering.py` has all.
+# Those that are easily lost; `tests/system/test_training.py` has all.
 LEARNING = "l2", "weight_decay", "clip_norm", "value_weight", "policy_surprise", "ema_decay"
 PLAYING = "games_at_once", "archive_share", "temperature", "temperature_plies"
 

@@ -12,9 +12,8 @@ from azjax import cli, games, program
 from azjax.cli import arena, compare, custom, explain, play, report, train, verify
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate
-from chosen import chosen
 from refusals import check_program
-from trained import files
+from trained import chosen, files
 
 TRAIN = [
     ("--game chess", "unknown game 'chess'", "tic_tac_toe, connect_four"),

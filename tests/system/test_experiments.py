@@ -11,7 +11,6 @@ import pytest
 
 from azjax import training
 from azjax.networks import make_network
-from chosen import chosen
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import iterations, speed, textbook
@@ -19,6 +18,7 @@ from experiments.benchmark.options import median_seconds
 from experiments.lecture import __main__ as lecture
 from refusals import check_program
 from small import conv
+from trained import chosen
 
 # The lecture.
 

@@ -2,16 +2,18 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from azjax import runs
 from azjax.games.square import cell_names
 from source import ROOT, trees
 from terminal import Terminal
-from trained import process_environment
+from trained import process_environment, without_progress
 
 
 def test_importing_is_light_and_does_not_initialize_devices():
@@ -103,3 +105,124 @@ def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
     ended.type(b"\x04")
     assert ended.finish() == 0
     assert ended.screen.endswith("your move: \nThe input has ended. Goodbye.\n")
+
+
+# Ctrl-C.
+
+
+# Executes some lines of Python, and then runs a program.
+PROGRAM = """
+import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+LINES
+from azjax.cli import run_program
+run_program("azjax.cli.NAME")
+"""
+
+# Computes forever, outside of Python.
+ENDLESS = """
+import jax
+from azjax import _interrupts as interrupts
+jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
+endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
+endless(-1)  # Compiles, and ends immediately.
+def announce():
+    time.sleep(0.2)  # By then the main thread has left Python.
+    os.write(1, b"computing\\n")  # Not through rich.
+def compute(*arguments):
+    threading.Thread(target=announce, daemon=True).start()
+    endless(0)
+"""
+
+
+def environment(**variables):
+    return os.environ | process_environment() | variables
+
+
+def program(name, lines=""):
+    return PROGRAM.replace("LINES", lines).replace("NAME", name)
+
+
+def run(*command, **options):
+    """Runs Python; returns its exit status and its output."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment()} | options
+    done = subprocess.run([sys.executable, *command], timeout=300, **pipes)
+    return done.returncode, done.stdout, done.stderr
+
+
+# Ctrl-C.
+
+IMPORTING = """
+class Interrupt:
+    def find_spec(name, *rest):
+        if name == "jax":
+            interrupt()
+sys.meta_path.insert(0, Interrupt)
+"""
+
+
+def test_ctrl_c_during_the_imports():
+    status, out, err = run("-c", program("train", IMPORTING), text=True)
+    assert (status, out) == (130, "")
+    assert err == "azjax train: starting…\ninterrupted: not started\n"
+
+
+def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
+    lines = ENDLESS + "from azjax.players import arena\narena.round_robin = compute"
+    command = ["-c", program("arena", lines), "random", "perfect"]
+    with Terminal(command, environment()) as terminal:
+        terminal.type(b"\x03", after="computing\n")
+        assert terminal.finish() == 130
+    assert b"\x1b[?25l" in terminal.raw  # There was a progress bar, which hides the cursor.
+    assert terminal.screen.endswith("\ninterrupted: nothing was written\n")
+
+
+# Interrupts the first iteration of a training, and then executes the line NEXT.
+TRAINING = """
+from azjax import _interrupts as interrupts
+from azjax.training import loop
+make_record = loop.make_record
+def interrupted(*arguments):
+    interrupt()
+    while interrupts.now.patient:
+        time.sleep(0.01)
+    NEXT
+    return make_record(*arguments)
+loop.make_record = interrupted
+"""
+
+
+@pytest.mark.parametrize(("then", "saved"), [("interrupt()", [1]), ("compute()", [])])
+def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, saved, tmp_path):
+    run_dir = tmp_path / "run"
+    lines = program("train", ENDLESS + TRAINING.replace("NEXT", then))
+    game = ["--game", "hex:3", "--until", "never", "--smoke", "--no-report", "--network.kind=mlp"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", lines, *game, "--run-dir", str(run_dir)],
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        try:
+            if "computing\n" in process.stdout:  # Otherwise it has ended already.
+                process.send_signal(signal.SIGINT)
+            err = process.communicate(timeout=100)[1]
+        finally:
+            process.kill()
+    said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
+    assert (process.returncode, without_progress(err)) == (130, said)
+    assert runs.iterations(run_dir) == saved
+
+
+# Closed readers.
+
+
+def test_a_closed_reader_ends_a_program_silently():
+    reader, writer = os.pipe()
+    os.close(reader)
+    status, _, err = run("-m", "azjax", "play", "--x", "random", "--o", "random", stdout=writer)
+    os.close(writer)
+    assert (status, err.decode()) == (141, "azjax play: starting…\n")
