@@ -75,7 +75,7 @@ class Verification(Callback):
         """Verifies the network if it is due, and adds the verdict to the record."""
         self._update(loop, is_due=loop.is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
-            loop.add(**_as_metrics(jax.device_get(self.verdict)))
+            loop.add(**self.verdict.counts(), value_error=self.verdict.value_error)
 
     def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self._examine(loop.average) if is_due else None
@@ -96,16 +96,6 @@ class Verification(Callback):
             seed=seed,
             device=certificates.device_name(devices),
         )
-
-
-def _as_metrics(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "blunders": int(verdict.blunders),
-        "losing_lines_first": int(verdict.losing_lines[0]),
-        "losing_lines_second": int(verdict.losing_lines[1]),
-        "value_sign_errors": int(verdict.value_sign_errors),
-        "value_error": float(verdict.value_error),
-    }
 
 
 class Certification(Callback):

@@ -259,12 +259,9 @@ def verify_in_slices(
         moves = player.iteration * selfplay.games * selfplay.unroll_length
     yield Certificate(
         game=player.game.name,
-        decision_states=int(verdict.decision_states),
-        blunders=int(verdict.blunders),
+        decision_states=len(solution.decisions),
         searches=tuple(verified),
-        losing_lines_first=int(verdict.losing_lines[0]),
-        losing_lines_second=int(verdict.losing_lines[1]),
-        value_sign_errors=int(verdict.value_sign_errors),
+        **verdict.counts(),
         iterations=player.iteration,
         moves=moves,
         seconds=round(time.monotonic() - started, 1),

@@ -21,13 +21,22 @@ _MOST_LINES = 10_000_000  # Counts stop here; lower if sums over actions would e
 class Verdict(NamedTuple):
     """The result of `verify_outputs`. All counts are `int32 []`."""
 
-    decision_states: jax.Array  # `D`, those in which the game is not over.
     blunders: jax.Array  # Decision states where the chosen action worsens the outcome.
     losing_lines: jax.Array  # `[2]`, moving first and second; see `count_losing_lines`.
     value_sign_errors: jax.Array  # Won or lost states with the wrong sign; see `has_wrong_sign`.
     value_error: jax.Array  # Mean absolute error of the values.
     is_blunder: jax.Array  # `bool [D]`
     actions: jax.Array  # `int32 [D]`, the chosen actions.
+
+    def counts(self) -> dict[str, int]:
+        """Returns the counts by their names in records and certificates."""
+        first, second = map(int, self.losing_lines)
+        return {
+            "blunders": int(self.blunders),
+            "losing_lines_first": first,
+            "losing_lines_second": second,
+            "value_sign_errors": int(self.value_sign_errors),
+        }
 
 
 def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
@@ -51,7 +60,6 @@ def _verify_outputs(
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
     truth = solution.values[solution.decisions]
     return Verdict(
-        decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
         blunders=jnp.sum(is_blunder, dtype=jnp.int32),
         losing_lines=count_losing_lines(solution._replace(layers=layers), actions),
         value_sign_errors=jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32),

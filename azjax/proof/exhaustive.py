@@ -39,7 +39,6 @@ class Exploration(NamedTuple):
     total: int
     ends: Ends  # Of all games so far.
     lost: Line | None  # The line of the first lost game, if any.
-    breaks_symmetry: bool  # Whether the player was observed to break symmetry.
 
 
 def explore(
@@ -49,7 +48,6 @@ def explore(
     folder: pathlib.Path,
     part_size: int = _PART,
     symmetric: bool = False,
-    compare: bool = False,
     starts: Sequence[Line] = ((),),
 ) -> Generator[Exploration, None, Exploration]:
     """Plays a player against all replies; resumes an interrupted exploration.
@@ -63,8 +61,6 @@ def explore(
       symmetric: explore only one of the symmetric copies of a position, and assume that the player
         is equivariant: in the other copies, it makes the same move, transformed. Decisions and
         moves are then counted up to symmetry; games are counted in full.
-      compare: call the player on all symmetric copies. If it does not break symmetry, the result
-        does not depend on the assumption that it is equivariant.
       starts: lines to the positions from which games are explored.
 
     Yields:
@@ -76,11 +72,11 @@ def explore(
     if not len(starts):
         raise ValueError("starts is empty: give one line or more, such as () for the whole game")
     symmetries = symmetries_of(game, symmetric).actions
-    settings = {"seat": int(seat), "symmetric": bool(symmetric), "compare": bool(compare)}
+    settings = {"seat": int(seat), "symmetric": bool(symmetric)}
     ply_files.begin(game, folder, symmetries, starts, part_size, settings)
     shortest, games = min(map(len, starts)), float(len(starts))
-    state = Exploration(0, 0, 0, Ends(0, np.zeros(3, np.int64), np.zeros(3)), None, False)
-    choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
+    state = Exploration(0, 0, 0, Ends(0, np.zeros(3, np.int64), np.zeros(3)), None)
+    choose = functools.partial(choose_moves, game, act, seat)
     for ply in itertools.count():
         here = ply_files.read_ply(folder, ply)
         with ply_files.readable(here.folder):
@@ -115,8 +111,7 @@ def _add_part(state: Exploration, folder: pathlib.Path, part: dict[str, Any]) ->
     if lost is None and part["lost"]:
         parent, last = part["lost"][0]
         lost = (*ply_files.lines_to(folder, state.ply, np.array([parent]))[0], last)
-    breaks_symmetry = state.breaks_symmetry or part["breaks_symmetry"]
-    return state._replace(ends=ends, lost=lost, breaks_symmetry=breaks_symmetry)
+    return state._replace(ends=ends, lost=lost)
 
 
 def _explore_ply(

@@ -6,7 +6,7 @@
 | `PLY/part-N.npy`     | positions, until the next ply exists                                 |
 | `PLY/moves-N.npy`    | `parent` and `action` of each position                               |
 | `PLY/children-N.npy` | the positions after them, until the next ply exists                  |
-| `PLY/ends-N.json`    | games that end there, and whether the player breaks symmetry         |
+| `PLY/ends-N.json`    | games that end there                                                 |
 | `settings.json`      | what determines the positions, with the line to each one of ply 0    |
 
 The fields of a position are `hash`, `images` (its symmetric copies, itself first), `games` (that

@@ -5,7 +5,6 @@ the player, or every reply.
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +60,6 @@ class Moves(NamedTuple):
 
     is_player: np.ndarray  # `bool [N]`, whether the player is to move.
     played: np.ndarray  # `bool [N, A]`, the move of the player, or every reply.
-    breaks_symmetry: bool = False  # Whether a compared copy of a position has another move.
 
 
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
@@ -70,13 +68,7 @@ def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray
 
 
 def choose_moves(
-    game: Game,
-    act: Act,
-    seat: int,
-    symmetries: np.ndarray,
-    compare: bool,
-    rows: np.ndarray,
-    line_to: Callable[[int], Line],
+    game: Game, act: Act, seat: int, rows: np.ndarray, line_to: Callable[[int], Line]
 ) -> Moves:
     """Calls the player on the positions where it is to move; finds every reply in the others.
 
@@ -95,45 +87,23 @@ def choose_moves(
     places = np.flatnonzero(is_player)
     if not len(places):
         return Moves(is_player, played)
-    copies = rows["images"][places, : None if compare else 1]
-    chosen = np.asarray(act(packing.unpack(game, copies.reshape(-1, copies.shape[2]))))
-    if chosen.shape != (copies.shape[0] * copies.shape[1],):
+    chosen = np.asarray(act(packing.unpack(game, rows["images"][places, 0])))
+    if chosen.shape != places.shape:
         raise ValueError(
-            f"the player returns actions of shape {chosen.shape} for "
-            f"{copies.shape[0] * copies.shape[1]} positions: return one action for each"
+            f"the player returns actions of shape {chosen.shape} for {len(places)} positions: "
+            "return one action for each"
         )
-    chosen = chosen.reshape(copies.shape[:2])
-    _check_legal(played[places], chosen, symmetries, lambda row: line_to(places[row]))
-    played[places] = np.arange(game.num_actions) == chosen[:, :1]
-    return Moves(is_player, played, not _is_symmetric(copies, chosen, symmetries))
-
-
-def _check_legal(
-    legal: np.ndarray, chosen: np.ndarray, symmetries: np.ndarray, line_to: Callable[[int], Line]
-) -> None:
-    """Checks the actions `chosen [N, E]` in `E` symmetric copies of each position."""
-    for symmetry, actions in zip(symmetries[: chosen.shape[1]], chosen.T, strict=True):
-        legal_in_copy = legal[:, np.argsort(symmetry)]
-        is_legal = (legal_in_copy & (np.arange(len(symmetry)) == actions[:, None])).any(axis=1)
-        if not is_legal.all():
-            row = is_legal.argmin()
-            raise ValueError(
-                f"the player's action {actions[row]} is illegal after the actions "
-                f"{symmetry[list(line_to(row))].tolist()}: "
-                f"{np.flatnonzero(legal_in_copy[row]).tolist()} are legal there"
-            )
-
-
-def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> bool:
-    """Returns whether `actions [N, E]` are the same move in all `copies [N, E, R]` of a position.
-
-    If several copies of a position are equal, each of their expected actions is accepted.
-    """
-    expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
-    for one, other in itertools.product(range(actions.shape[1]), repeat=2):
-        is_same = (copies[:, one] == copies[:, other]).all(axis=1)
-        is_same_move[:, one] |= is_same & (actions[:, one] == expected[:, other])
-    return bool(is_same_move.all())
+    is_chosen = np.arange(game.num_actions) == chosen[:, None]
+    is_legal = (played[places] & is_chosen).any(axis=1)
+    if not is_legal.all():
+        wrong = is_legal.argmin()
+        row = int(places[wrong])
+        raise ValueError(
+            f"the player's action {chosen[wrong]} is illegal after the actions "
+            f"{list(line_to(row))}: {np.flatnonzero(played[row]).tolist()} are legal there"
+        )
+    played[places] = is_chosen
+    return Moves(is_player, played)
 
 
 def make_moves(
@@ -159,8 +129,7 @@ def make_moves(
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     arrays = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
     ends: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
-    ends |= {"onward": float(children["games"].sum()), "breaks_symmetry": moves.breaks_symmetry}
-    return merge(children), ends
+    return merge(children), ends | {"onward": float(children["games"].sum())}
 
 
 def merge(rows: np.ndarray) -> np.ndarray:

@@ -61,8 +61,8 @@ class SeatProof(NamedTuple):
 
     @property
     def is_proof(self) -> bool:
-        """Whether no game is lost, in any symmetric copy of a position."""
-        return not (self.exploration.breaks_symmetry or self.lost)
+        """Whether no game is lost."""
+        return not self.lost
 
 
 def repair(
@@ -189,9 +189,8 @@ class _Games(NamedTuple):
 
         If the network is equivariant, symmetric copies of a position are explored once. This is not
         yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
-        the moves in all copies are compared, and if they differ, all copies are explored. A network
-        with exact sums needs no comparison if it plays without a search and without a table: its
-        moves are then exactly symmetric.
+        all copies are explored. A network with exact sums does not need this if it plays without a
+        search and without a table: its moves are then exactly symmetric.
         """
         game, network, has_table = self.player.game, self.player.parts.network, len(table.actions)
         name = self.name + ("-overrides" if has_table else "")
@@ -202,17 +201,15 @@ class _Games(NamedTuple):
                     remove(folder)  # The exploration of an earlier table.
         act = make_act(game, make_agent(self.player, self.simulations), table)
 
-        def explore(kind, **settings):
+        def explore(kind: str, symmetric: bool):
             folder = self.path.parent / f"{prefix}{kind}"
-            last = yield from exhaustive.explore(game, act, self.seat, folder, **settings)
-            return SeatProof(last, folder, settings["symmetric"], table)
+            steps = exhaustive.explore(game, act, self.seat, folder, symmetric=symmetric)
+            return SeatProof((yield from steps), folder, symmetric, table)
 
         proof = yield from explore("", symmetric=network.symmetric)
         is_exact = network.exact and not self.simulations and not has_table
         if network.symmetric and not is_exact and not proof.lost:
-            proof = yield from explore("-compared", symmetric=True, compare=True)
-            if proof.exploration.breaks_symmetry:
-                proof = yield from explore("-copies", symmetric=False)
+            proof = yield from explore("-copies", symmetric=False)
         return proof
 
     def improve(

@@ -1,6 +1,5 @@
 """Exhaustive play counts the same games as the reference, and refuses what it cannot explore."""
 
-import itertools
 import re
 
 import jax
@@ -25,7 +24,6 @@ from reference import exhaustive_play
 from refusals import assert_refused
 
 TIC_TAC_TOE = pair("tic_tac_toe")
-COMPARED = {"symmetric": True, "compare": True}
 EQUIVARIANT = make_act(TIC_TAC_TOE, equivariant)
 
 
@@ -48,7 +46,6 @@ def assert_equal(steps, folder, expected):
     assert len(lost) == len({*lost}) == expected.moves[2]
     assert {*lost} <= expected.lost and found.lost == next(iter(lost), None)
     assert [len(line) for line in lost] == sorted(len(line) for line in lost)
-    assert not found.breaks_symmetry
 
 
 CASES = [
@@ -90,41 +87,9 @@ def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_p
     expected = exhaustive_play.explore(
         one.rules, lambda position: equivariant(one.rules, position), seat, starts, same=orbit
     )
-    settings = {"starts": starts, "part_size": 50, **COMPARED}
+    settings = {"starts": starts, "part_size": 50, "symmetric": True}
     steps = [*exhaustive.explore(one.game, EQUIVARIANT, seat, tmp_path, **settings)]
     assert_equal(steps, tmp_path, expected)
-
-
-def breaking(line, copy):
-    """A player that breaks its symmetry in one copy of a position."""
-    one = TIC_TAC_TOE
-    symmetry = one.game.symmetries.actions[copy]
-    [board] = replay(one.game, [tuple(symmetry[[*line]])]).board
-    _, here = position(one, tuple(symmetry[[*line]].tolist()))
-    expected = orbit(one.rules.play(here, equivariant(one.rules, here))[0])
-    others = [a for a in one.rules.legal(here) if orbit(one.rules.play(here, a)[0]) != expected]
-
-    def cheat(states):
-        return np.where((states.board == board).all(axis=1), others[0], EQUIVARIANT(states))
-
-    return cheat
-
-
-@pytest.mark.parametrize(
-    ("seat", "line", "copy"), [(0, (0, 5), 0), (0, (0, 5), 5), (1, (1,), 0), (1, (1,), 6)]
-)
-def test_a_broken_symmetry_is_found_in_whichever_copy(seat, line, copy, tmp_path):
-    game, settings = TIC_TAC_TOE.game, {"starts": (line,), "symmetric": True}
-    for act, compare in itertools.product((breaking(line, copy), EQUIVARIANT), (True, False)):
-        folder = tmp_path / f"{act is EQUIVARIANT} {compare}"
-        found = explore_all(game, act, seat, folder, compare=compare, **settings)
-        assert found.breaks_symmetry == (compare and act is not EQUIVARIANT)
-
-
-def test_a_broken_symmetry_is_found_in_a_later_part(tmp_path):
-    cheat = breaking((0, 4), 3)
-    settings = {"part_size": 1, "starts": ((4, 0), (0, 4)), **COMPARED}
-    assert explore_all(TIC_TAC_TOE.game, cheat, 0, tmp_path, **settings).breaks_symmetry
 
 
 def test_each_part_keeps_as_many_lost_games_as_it_may(tmp_path, monkeypatch):
@@ -182,10 +147,7 @@ def test_what_cannot_be_explored_is_refused(tmp_path):
 
 def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
     """The other positions of the ply are those of the opponent."""
-    one, images = TIC_TAC_TOE, TIC_TAC_TOE.game.symmetries.actions
-    best, nim, act = (
-        make_act(*x) for x in ((one, highest), (pair("nim"), lowest), (one, equivariant))
-    )
+    one, best, nim = TIC_TAC_TOE, make_act(TIC_TAC_TOE, highest), make_act(pair("nim"), lowest)
 
     def play(moved):
         def cheat(states):
@@ -204,18 +166,6 @@ def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
     said = "the player's action 9 is illegal after the actions [2, 0]: [0, 1, 2] are legal"
     assert_refused((lambda: explore_all(NIM, late, 0, tmp_path / "nim", starts=starts), said))
 
-    copy = tuple(images[4][[0, 4, 1]].tolist())  # All copies are compared.
-    [board] = replay(one.game, [copy]).board
-
-    def cheat(states):
-        return np.where((states.board == board).all(axis=1), copy[1], act(states))
-
-    def call():
-        folder = tmp_path / "copy"
-        return explore_all(one.game, cheat, 1, folder, starts=((0, 4, 1),), **COMPARED)
-
-    assert_refused((call, f"action {copy[1]} is illegal after the actions {[*copy]}: "))
-
 
 def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
     stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
@@ -226,14 +176,14 @@ def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
 
 
 def test_a_folder_with_other_settings_is_refused(tmp_path):
-    """Otherwise it would continue with wrong positions, or skip the comparison of copies."""
+    """Otherwise it would continue with wrong positions."""
     act, settings = make_act(pair("nim"), lowest), {"seat": 0, "starts": ((0,), (1,))}
 
     def explore(**others):
         return explore_all(NIM, act, folder=tmp_path, **{**settings, **others})
 
     assert jax.tree.all(jax.tree.map(np.array_equal, explore(), explore(part_size=2)))
-    others = [{"starts": ((),)}, {"seat": 1}, {"symmetric": True}, {"compare": True}]
+    others = [{"starts": ((),)}, {"seat": 1}, {"symmetric": True}]
     said = "json has the settings of another exploration, ...: delete ...or use another folder"
     assert_refused(*((lambda other=other: explore(**other), said) for other in others))
 

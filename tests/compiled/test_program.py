@@ -1,6 +1,7 @@
 """`azjax train` and `azjax verify`: what a training leaves, resumes after, and says about it."""
 
 import dataclasses
+import itertools
 import json
 import shutil
 import signal
@@ -15,7 +16,7 @@ from azjax import _interrupts as interrupts
 from azjax import program, runs
 from azjax.cli import verify
 from azjax.games import base
-from azjax.proof import callbacks
+from azjax.proof import Verdict
 from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
@@ -158,9 +159,9 @@ def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeyp
 
 
 def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch):
-    blunders, as_metrics = iter([9, 3, 5, 4, 8]), callbacks._as_metrics
+    blunders, counts = itertools.chain([9, 3, 5, 4], itertools.repeat(8)), Verdict.counts
     monkeypatch.setattr(
-        callbacks, "_as_metrics", lambda verdict: as_metrics(verdict) | {"blunders": next(blunders)}
+        Verdict, "counts", lambda verdict: counts(verdict) | {"blunders": next(blunders)}
     )
     every = ["--checkpoint-every", "1", "--keep-checkpoints", "2", "--max-iterations", "5"]
     assert train_in(tmp_path / "run", *RUN, *every, "--no-report") == 0

@@ -37,7 +37,6 @@ PARTS = make_parts(CONFIG)
 
 def verdict_of(blunders=11, lines=(12, 13)):
     return Verdict(
-        decision_states=jnp.int32(4520),
         blunders=jnp.int32(blunders),
         losing_lines=jnp.array(lines),
         value_sign_errors=jnp.int32(14),

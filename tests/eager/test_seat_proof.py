@@ -1,8 +1,6 @@
 """The conditions of a proof for one seat, its steps, and the digests of its folders."""
 
 import dataclasses
-import itertools
-import pathlib
 import types
 
 import jax
@@ -28,7 +26,7 @@ SMOKE = presets.smoke(presets.get("default"))
 TINY = MLPConfig(hidden=(4,), head_hidden=4)
 PARTS = make_parts(Config(network=TINY, search=SMOKE.search))
 PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
-START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None, False)
+START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None)
 EMPTY = empty_table(PARTS.game)
 
 
@@ -37,26 +35,18 @@ def table_of(cell, action):
     return OverrideTable(states, np.array([action], np.int32), np.zeros((1, 9), bool))
 
 
-def exploration(lost=0, breaks_symmetry=False):
-    ends = START.ends._replace(moves=np.array([5, 5, lost]))
-    return START._replace(ends=ends, breaks_symmetry=breaks_symmetry)
+def exploration(lost=0):
+    return START._replace(ends=START.ends._replace(moves=np.array([5, 5, lost])))
 
 
-def test_a_proof_needs_all_games_in_all_copies_without_a_loss():
-    for faults in itertools.product([0, 1], [False, True]):
-        proof = seat_proof.SeatProof(exploration(*faults), pathlib.Path(), False, EMPTY)
-        assert (proof.lost, proof.is_proof) == (faults[0], not any(faults))
-
-
-ONCE, COMPARED, COPIES = "", "-compared", "-copies"
-STEPS = [  # Symmetric, exact, simulations, table, result; steps, still symmetric.
-    (False, False, 0, EMPTY, {}, [ONCE], False),
-    (True, False, 0, EMPTY, {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, {"lost": 1}, [ONCE], True),
-    (True, True, 0, EMPTY, {}, [ONCE], True),
-    (True, True, 4, EMPTY, {}, [ONCE, COMPARED], True),
-    (True, True, 0, table_of(4, 0), {}, [ONCE, COMPARED], True),
-    (True, False, 0, EMPTY, {"breaks_symmetry": True}, [ONCE, COMPARED, COPIES], False),
+ONCE, COPIES = "", "-copies"
+STEPS = [  # Symmetric, exact, simulations, table, lost games; steps, still symmetric.
+    (False, False, 0, EMPTY, 0, [ONCE], False),
+    (True, False, 0, EMPTY, 0, [ONCE, COPIES], False),
+    (True, False, 0, EMPTY, 1, [ONCE], True),
+    (True, True, 0, EMPTY, 0, [ONCE], True),
+    (True, True, 4, EMPTY, 0, [ONCE, COPIES], False),
+    (True, True, 0, table_of(4, 0), 0, [ONCE, COPIES], False),
 ]
 
 
@@ -69,17 +59,17 @@ def returned(steps):
             return stop.value
 
 
-def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
-    """All copies are explored if the player breaks symmetry."""
+def test_all_copies_are_explored_unless_the_moves_are_exact(tmp_path, monkeypatch):
+    """A lost game of one copy is enough to know that there is no proof."""
     for name in ("make_agent", "make_act"):
         monkeypatch.setattr(seat_proof, name, lambda *given: types.SimpleNamespace(name="x"))
-    for symmetric, exact, simulations, table, result, steps, stays in STEPS:
+    for symmetric, exact, simulations, table, lost, steps, stays in STEPS:
         explored = []
 
-        def explore(game, act, seat, folder, explored=explored, result=result, **settings):
+        def explore(game, act, seat, folder, explored=explored, lost=lost, **settings):
             assert (game, seat) == (PARTS.game, 1)
             explored.append((folder, settings))
-            yield (last := exploration(**result)._replace(ply=len(explored)))
+            yield (last := exploration(lost)._replace(ply=len(explored)))
             return last
 
         monkeypatch.setattr(seat_proof.exhaustive, "explore", explore)
@@ -92,13 +82,12 @@ def test_copies_are_compared_unless_the_moves_are_exact(tmp_path, monkeypatch):
         assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
         settings = {
             ONCE: {"symmetric": symmetric},
-            COMPARED: {"symmetric": True, "compare": True},
             COPIES: {"symmetric": False},
         }
         assert [given for _, given in explored] == [settings[step] for step in steps]
         assert (proof.folder, proof.symmetric) == (explored[-1][0], stays)
         assert proof.exploration.ply == len(explored)
-        assert proof.table is table and proof.lost == result.get("lost", 0)
+        assert proof.table is table and proof.lost == lost and proof.is_proof == (not lost)
 
 
 def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path, monkeypatch):
