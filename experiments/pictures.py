@@ -63,7 +63,7 @@ class Options:
 
     out: pathlib.Path = pathlib.Path("docs")
     """Folder for the pictures; existing ones are replaced."""
-    typed: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
 
 def draw(options: Options) -> int:

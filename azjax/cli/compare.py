@@ -16,7 +16,7 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import build, read
 from azjax.cli.train import choose_new
 from azjax.comparison import Curves, Effect
-from azjax.runs.config import Config
+from azjax.runs.config import Config, is_custom
 from azjax.training import Parts
 from azjax.viz.comparison import write_comparison
 
@@ -93,8 +93,7 @@ def _combine(options: Options) -> dict[str, Config | Parts]:
         given = base | read(Config(), words, "azjax train")
         config = build(choose_new(given, typed)[0], given)
         name = " ".join(f"{name}={value}" for name, value in chosen) or "default"
-        is_custom = custom.is_code(options.game)
-        settings[name] = custom.parts_for(config, typed) if is_custom else config
+        settings[name] = custom.parts_for(config, typed) if is_custom(options.game) else config
     return settings
 
 

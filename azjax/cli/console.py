@@ -1,7 +1,6 @@
 """Shared parts of all programs: exit status, notes, progress and tables."""
 
 import contextlib
-import functools
 import signal
 import sys
 import threading
@@ -10,10 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import Progress
-from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -48,15 +45,8 @@ def make_main(
 def run(program: Callable[[], int], interrupted: str) -> int:
     """Runs a program and returns its exit status; prints one sentence if it fails.
 
-    Args:
-      program: returns its exit status.
-      interrupted: what to print after Ctrl-C, such as "nothing was written", unless the program
-        sets `interrupts.now.outcome`.
-
-    Returns:
-      The status of `program`; 1 if another program that plays stops answering; 2 after another user
-      error; after a signal, what shells report for it, such
-      as 130 for Ctrl-C; 141, as for SIGPIPE, if the reader of stdout or stderr is closed.
+    After Ctrl-C it prints `interrupted`, such as "nothing was written", unless the program sets
+    `interrupts.now.outcome`. `docs/reference/commands.md` lists the statuses.
     """
     interrupts.now.outcome, interrupts.now.signal = interrupted, signal.SIGINT
     status = 141
@@ -96,7 +86,6 @@ def track(items: Collection[Any], what: str) -> Iterator[Any]:
             bar.advance(task)
 
 
-@functools.cache
 def solve(game: Game) -> solver.Solution:
     """Solves a game, and shows a message while it does."""
     with busy(f"solving {game.name}…"):
@@ -162,7 +151,7 @@ def show_certificate(certificate: Certificate) -> None:
         table.add_row(*map(Text, row))
     style = "green" if certificate.perfect else "yellow" if certificate.unbeatable else "red"
     title = verdict.upper() + colon + meaning
-    print_rich(Panel(table, title=title, border_style=style, expand=False))
+    _print(Panel(table, title=title, border_style=style, expand=False))
 
 
 def print_table(
@@ -170,31 +159,17 @@ def print_table(
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    If the table is wider than the terminal, names stand above their numbers.
+    Names are folded if the table is wider than the terminal.
     """
-    rows, stdout = list(rows), _open_stdout()
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
-        table.add_column(heading, justify="left" if column < names else "right", no_wrap=True)
+        justify = "left" if column < names else "right"
+        table.add_column(heading, justify=justify, no_wrap=column >= names, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    unlimited = stdout.options.update(max_width=sys.maxsize)
-    if Measurement.get(stdout, unlimited, table).maximum <= stdout.width or not names:
-        stdout.print(table)
-        return
-    table.columns[:names] = []
-    lines = stdout.render_lines(table, pad=False)
-    for number, line in enumerate(lines, len(rows) - len(lines)):
-        if number >= 0:
-            stdout.print(Text(" – ".join(rows[number][:names])))
-        stdout.print(Segments([*line, Segment.line()]), end="")
+    _print(table)
 
 
-def print_rich(content: Any) -> None:
+def _print(content: Any) -> None:
     """Prints a rich object as wide as the terminal, or with 100 columns into a pipe."""
-    _open_stdout().print(content)
-
-
-def _open_stdout() -> Console:
-    stdout = Console()
-    return stdout if stdout.is_terminal else Console(width=100)
+    Console(width=None if sys.stdout.isatty() else 100).print(content)

@@ -4,9 +4,9 @@ Only code that the command line names is imported, never code that only the run 
 note is printed if the file was edited since training. A file can import the files next to it.
 """
 
+import contextlib
 import dataclasses
 import functools
-import hashlib
 import importlib
 import importlib.util
 import pathlib
@@ -16,16 +16,15 @@ from typing import Annotated, Any
 
 from azjax import games, runs
 from azjax._commands import command, write_note
+from azjax._files import digest_file
 from azjax._settings import did_you_mean
 from azjax.cli import console
 from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs.config import IN_PYTHON, Config, CustomNetworkConfig, is_custom, make_parts
-from azjax.runs.player import Player, check_name, is_pretrained, load, read_settings
+from azjax.runs.player import Player, is_pretrained, load, read_settings
 from azjax.training.parts import Parts
-
-_WANTED = "give FILE.py:FUNCTION"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +42,25 @@ class Typed:
     """The run's parts, if they are custom: FILE.py:FUNCTION."""
 
 
-NOTHING = Typed()
+@dataclasses.dataclass(frozen=True)
+class Trained(Typed):
+    """The same for one trained player, which can also be named without an option."""
+
+    player: Annotated[str | None, Place.POSITIONAL] = None
+    """A player that comes with azjax, such as connect_four, or the folder of a run."""
+
+    def __post_init__(self):
+        if self.player is not None:
+            if self.run_dir is not None:
+                raise ValueError(
+                    f"{self.player} and --run-dir {self.run_dir} name two players: leave one out"
+                )
+            object.__setattr__(self, "run_dir", pathlib.Path(self.player))
+            object.__setattr__(self, "player", None)
+
+
 Option = Annotated[Typed, Place.FLAT]  # Its fields are options of the program.
+OfPlayer = Annotated[Trained, Place.FLAT]
 
 
 # Runs.
@@ -58,119 +74,94 @@ def _recorded(config: Config) -> dict[str, str]:
     return {option: source for option, source in sources.items() if is_custom(source)}
 
 
+def _named(typed: Typed) -> dict[str, str]:
+    """Returns the game and the custom code that the command line names, by option."""
+    options = ("game", "network", "parts")
+    return {name: getattr(typed, name) for name in options if getattr(typed, name) is not None}
+
+
 def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config:
     """Reads a run's settings, and checks that exactly its custom code was named.
 
-    Args:
-      run_dir: the run directory, or the name of a player that comes with azjax.
-      typed: what the command line names.
-      alone: whether a custom network must be that of this run, and not of another one in a match.
+    If not `alone`, a custom network may be that of another run in a match.
     """
-    config = read_settings(run_dir)
+    config, named = read_settings(run_dir), _named(typed)
     recorded = _recorded(config)
     for option, saved in recorded.items():
-        named = getattr(typed, option)
         if saved.partition(":")[0] == IN_PYTHON:
             raise ValueError(
                 f"{run_dir} was trained from Python, with {option} made there: load it in Python, "
                 f"with azjax.load({str(run_dir)!r}, {option}=...)"
             )
-        if named is None or not is_custom(named):
+        if not is_custom(named.get(option, "")):
             raise ValueError(
                 f"{run_dir} has custom code, and azjax imports only code that you name: add "
                 f"--{option} {shlex.quote(saved.rpartition('#')[0])}, if you trust that file"
             )
     for option in ("parts", "network") if alone else ("parts",):
-        if option not in recorded and getattr(typed, option) is not None:
+        if option in named and option not in recorded:
             raise ValueError(f"{run_dir} was trained without --{option}: leave it out")
     if "game" not in recorded and typed.game not in (None, config.game):
         raise ValueError(
             f"{run_dir} plays {config.game}, not {typed.game}: use a player of {typed.game}"
         )
+    for option, saved in recorded.items():  # The file may have moved.
+        if saved.partition(":")[2] != identify(named[option]).partition(":")[2]:
+            _note_once(
+                f"{named[option]} was edited since {run_dir.resolve().name} was trained: check "
+                "that it computes the same"
+            )
     return config
+
+
+_note_once = functools.cache(write_note)  # A match can have several players of a run.
 
 
 def record(config: Config, typed: Typed) -> Config:
     """Adds what the command line names to the settings of a new run; code with its digest."""
-    changes: dict[str, Any] = {}
-    if typed.game is not None:
-        changes["game"] = identify(typed.game)
-    if typed.parts is not None:
-        changes["parts"] = identify(typed.parts)
-        changes["game"] = load_code(typed.parts, Parts).game.name
+    changes: dict[str, Any] = {option: identify(name) for option, name in _named(typed).items()}
     if typed.network is not None:
-        changes["network"] = CustomNetworkConfig(source=identify(typed.network))
+        changes["network"] = CustomNetworkConfig(source=changes["network"])
+    if typed.parts is not None:
+        changes["game"] = load_code(typed.parts, Parts).game.name
     return dataclasses.replace(config, **changes)
 
 
-def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
-    """Prints a note for each custom function that is not the one of the training."""
-    for option, saved in _recorded(config).items():
-        named = getattr(
-            typed, option
-        )  # The file may have moved, with the same function and digest.
-        if named and saved.partition(":")[2] != identify(named).partition(":")[2]:
-            _note_once(
-                f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
-                "computes the same"
-            )
-
-
-_note_once = functools.cache(write_note)
-
-
-def name_player(typed: Typed, player: str | None) -> Typed:
-    """Adds the player that the command line names without an option; raises a ValueError."""
-    if player is None:
-        return typed
-    if typed.run_dir is not None:
-        raise ValueError(f"{player} and --run-dir {typed.run_dir} name two players: leave one out")
-    try:
-        check_name(player)
-    except ValueError as error:
-        raise ValueError(f"{error}; or name a run with --run-dir") from None
-    return dataclasses.replace(typed, run_dir=pathlib.Path(player))
-
-
-def choose_run(typed: Typed) -> Typed:
-    """Adds the newest matching run in runs/, if there is one and the command line names no run."""
+def choose_run(typed: Typed) -> pathlib.Path | None:
+    """Returns the run that is named, or the newest matching one in runs/, if there is one."""
     for path in () if typed.run_dir else runs.find_runs():
-        try:
-            recorded = _recorded(check_run(path, typed))
-        except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
-            continue
-        if all(_is_same(saved, getattr(typed, name)) for name, saved in recorded.items()):
-            write_note(f"run: {path}, the newest (--run-dir names another)")
-            return dataclasses.replace(typed, run_dir=path)
-    return typed
+        with contextlib.suppress(ValueError, runs.CheckpointError):
+            recorded, named = _recorded(runs.read_config(path)), _named(typed)
+            files = [
+                (saved.rpartition("#")[0], named.get(name, "")) for name, saved in recorded.items()
+            ]
+            if all(pathlib.Path(a).resolve() == pathlib.Path(b).resolve() for a, b in files):
+                check_run(path, typed)
+                write_note(f"run: {path}, the newest (--run-dir names another)")
+                return path
+    return typed.run_dir
 
 
-def _is_same(saved: str, named: str) -> bool:
-    """Returns whether recorded code has this name in the current folder, even if it was edited."""
-    return pathlib.Path(saved.rpartition("#")[0]).resolve() == pathlib.Path(named).resolve()
-
-
-def name_run(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> str:
+def name_run(run_dir: pathlib.Path, config: Config, typed: Typed | None = None) -> str:
     """Returns the options with which a program opens a run, quoted for a shell.
 
     For custom code that `typed` does not name, they name the file that the run recorded.
     """
     words = ["--run-dir", str(run_dir)]
     for option, saved in _recorded(config).items():
-        words += [f"--{option}", getattr(typed, option) or saved.rpartition("#")[0]]
+        words += [f"--{option}", getattr(typed, option, None) or saved.rpartition("#")[0]]
     return shlex.join(words)
 
 
 def find_run(typed: Typed) -> pathlib.Path:
     """Returns the folder of the run that is named, or of the newest."""
-    run_dir = choose_run(typed).run_dir
+    run_dir = choose_run(typed)
     if run_dir is None:
-        of = f" of {typed.game}" if typed.game else ""
-        code = {f"--{name}": getattr(typed, name) for name in ("game", "network", "parts")}
-        named = [word for pair in code.items() if pair[1] for word in pair]
+        words = [word for option, name in _named(typed).items() for word in (f"--{option}", name)]
+        train = command("azjax", "train", *words)
         raise ValueError(
-            f"runs/ has no trained player{of}: train one with "
-            f"{command('azjax', 'train', *named)}, or name its folder with --run-dir"
+            f"runs/ has no trained player: train one with {train}, or name its folder with "
+            "--run-dir"
         )
     return run_dir
 
@@ -178,18 +169,17 @@ def find_run(typed: Typed) -> pathlib.Path:
 def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = find_run(typed)
-    check_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
-        return run_dir, load_player(run_dir, typed)
+        return run_dir, load_player(run_dir, typed, alone=True)
 
 
-def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = None) -> Player:
+def load_player(
+    run_dir: pathlib.Path, typed: Typed, iteration: int | None = None, alone: bool = False
+) -> Player:
     """Loads the player of a run, of which a match may have several; see `azjax.load`."""
-    config = check_run(run_dir, typed, alone=False)
-    if is_pretrained(run_dir):
-        return load(run_dir, iteration)
-    note_edited(run_dir, config, typed)
-    return load(run_dir, iteration, **_make(config, typed))
+    config = check_run(run_dir, typed, alone)
+    made = {} if is_pretrained(run_dir) else _make(config, typed)
+    return load(run_dir, iteration, **made)
 
 
 def parts_for(config: Config, typed: Typed) -> Parts:
@@ -202,56 +192,45 @@ def _make(config: Config, typed: Typed) -> dict[str, Any]:
     """Returns the parts of a run if they are custom; or its game, and its network if custom."""
     if typed.parts is not None:
         return {"parts": load_code(typed.parts, Parts)}
-    game, network = find_game(typed.game or config.game), None
+    made = {"game": find_game(typed.game or config.game)}
     if typed.network is not None and isinstance(config.network, CustomNetworkConfig):
-        network = load_code(typed.network, Network, game)
-    return {"game": game, "network": network}
+        made["network"] = load_code(typed.network, Network, made["game"])
+    return made
 
 
 # Functions: `path/to/file.py:make`.
 
 
-def is_code(name: str) -> bool:
-    """Returns whether a name of the command line is a function, even an incomplete one."""
-    return is_custom(name) or name.endswith(".py")
-
-
 def identify(name: str) -> str:
     """Returns what the settings store: a name, or a function with the digest of its file."""
-    if not is_code(name):
+    if not is_custom(name):
         return name
-    path = _find(name.partition(":")[0])
-    return f"{name}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"{name}#{digest_file(_find(name.partition(':')[0]))}"
 
 
-def find_game(typed: str) -> Game:
+def find_game(name: str) -> Game:
     """Returns a game by its name, or a custom one."""
-    return load_code(typed, Game) if is_code(typed) else games.make(typed)
+    return load_code(name, Game) if is_custom(name) else games.make(name)
 
 
 def load_code(spec: str, kind: type, *arguments: Any) -> Any:
     """Imports and calls the function `FILE.py:FUNCTION`, which must return a `kind`, once."""
-    return _call(spec, _find(spec.partition(":")[0]).resolve(), kind, *arguments)
+    return _call(_find(spec.partition(":")[0]).resolve(), spec, kind, *arguments)
 
 
-@functools.cache
-def _call(spec: str, path: pathlib.Path, kind: type, *arguments: Any) -> Any:
+@functools.cache  # Like the games of `games.make`, a custom one must equal itself.
+def _call(path: pathlib.Path, spec: str, kind: type, *arguments: Any) -> Any:
     place, _, name = spec.partition(":")
     try:
         module = _import(path)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{place} cannot be imported ({reason}): fix it first") from error
-    if not callable(function := getattr(module, name, None)):
-        meant = did_you_mean(name, vars(module))
-        raise ValueError(f"{place} has no function {name!r}: {_WANTED}{meant}")
-    try:
+        if not callable(function := getattr(module, name, None)):
+            meant = did_you_mean(name, vars(module))
+            raise ValueError(f"{place} has no function {name!r}: give FILE.py:FUNCTION{meant}")
         made = function(*arguments)
     except ValueError:  # An error of azjax, such as an invalid setting.
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{spec} fails ({reason}): fix it first") from error
+        raise ValueError(f"{spec} fails ({type(error).__name__}: {error}): fix it first") from error
     if not isinstance(made, kind):
         wanted = f"return a {kind.__name__}, or name another function"
         raise ValueError(f"{spec} returns {type(made).__name__}: {wanted}")
@@ -264,7 +243,8 @@ def _find(place: str) -> pathlib.Path:
         raise ValueError(f"{place} has one size: leave the colon and what follows it out")
     if path.suffix != ".py" or not path.is_file():
         others = [*map(str, path.parent.glob("*.py")), *games.available()]
-        raise ValueError(f"{place!r} does not exist: {_WANTED}{did_you_mean(place, others)}")
+        meant = did_you_mean(place, others)
+        raise ValueError(f"{place!r} does not exist: give FILE.py:FUNCTION{meant}")
     return path
 
 

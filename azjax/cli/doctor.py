@@ -10,16 +10,15 @@ from azjax.cli import console, custom
 class Options:
     """Looks for what keeps a run from learning, in its newest checkpoint; takes a minute or two."""
 
-    run: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
 
 def run(options: Options) -> int:
     """Prints a line for each finding; returns 0 if all is well."""
-    run_dir = custom.find_run(options.run)
-    config = custom.check_run(run_dir, options.run)
-    custom.note_edited(run_dir, config, options.run)
+    run_dir = custom.find_run(options.typed)
+    config = custom.check_run(run_dir, options.typed)
     with console.busy("examining…"):
-        parts = custom.parts_for(config, options.run)
+        parts = custom.parts_for(config, options.typed)
         findings = diagnosis.diagnose(run_dir, parts=parts)
     for finding in findings:
         mark = "NO" if finding.advice else "ok"

@@ -3,13 +3,12 @@
 import dataclasses
 import json
 import pathlib
-from typing import Annotated, Any
+from typing import Any
 
 from azjax import runs
 from azjax._commands import write_note
 from azjax._files import check_folder
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place
 from azjax.drawing import Drawing
 from azjax.runs.player import Player, read_settings
 from azjax.viz import animation, page, pictures, report
@@ -23,20 +22,17 @@ _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
 class Options:
     """Writes a page about a player: games against it, and its search step by step."""
 
-    player: Annotated[str | None, Place.POSITIONAL] = None
-    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
-    typed: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
 
 def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
-    typed = custom.name_player(options.typed, options.player)
-    run_dir, player = custom.open_player(typed)
+    run_dir, player = custom.open_player(options.typed)
     with console.busy(f"writing {options.out}…"):
-        written = _write(options.out, typed, run_dir, player)
+        written = _write(options.out, options.typed, run_dir, player)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
     return 0
 

@@ -2,11 +2,9 @@
 
 import dataclasses
 import pathlib
-from typing import Annotated
 
 from azjax._settings import AnySimulations, Positive
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place
 from azjax.games.base import state_shapes, write_types
 from azjax.runs.export import check_export, export, name_leaves
 
@@ -15,8 +13,6 @@ from azjax.runs.export import check_export, export, name_leaves
 class Options:
     """Writes a player to a file that runs with JAX and without azjax."""
 
-    player: Annotated[str | None, Place.POSITIONAL] = None
-    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
     """The file to write. Its name ends in .stablehlo."""
     simulations: AnySimulations | None = None
@@ -24,13 +20,13 @@ class Options:
     Default: the network's logits and value."""
     batch_size: Positive | None = None
     """The number of positions per call. Default: any number."""
-    typed: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
 
 def write(options: Options) -> int:
     """Writes the file, and prints its size and its input."""
     check_export(options.out, options.simulations, options.batch_size)
-    player = custom.open_player(custom.name_player(options.typed, options.player))[1]
+    player = custom.open_player(options.typed)[1]
     with console.busy(f"writing {options.out}…"):
         path = export(player, options.out, options.simulations, options.batch_size)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")

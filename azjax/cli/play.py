@@ -15,7 +15,6 @@ from rich.text import Text
 
 from azjax._settings import Range
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place
 from azjax.cli.players import HELP, choose_game, is_form, make_agent
 from azjax.games.base import Game, State, name_actions, play
 from azjax.players import Agent, Decision
@@ -37,8 +36,6 @@ q, quit    ends the program"""
 class Options:
     """Plays a game at the terminal: you against any player, or two players against each other."""
 
-    player: Annotated[str | None, Place.POSITIONAL] = None
-    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     x: str | None = None
     """The player of X, who moves first: human or a player. Default: human, or the opponent if --o
     is human. If neither is named, a player that comes with azjax and has overrides plays X."""
@@ -48,16 +45,17 @@ class Options:
     perfect, or uct:100 if the game is large."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
-    typed: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
 
 def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     """Makes the players: a seat without one goes to a person, or to the default opponent."""
-    if options.player is not None and (options.player == HUMAN or is_form(options.player)):
-        spec = shlex.quote(options.player)
-        raise ValueError(f"{options.player} needs a seat: write --x {spec} or --o {spec}")
+    player = str(options.typed.run_dir)
+    if player == HUMAN or is_form(player):
+        spec = shlex.quote(player)
+        raise ValueError(f"{player} needs a seat: write --x {spec} or --o {spec}")
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
-    typed, game = choose_game(named, custom.name_player(options.typed, options.player))
+    typed, game = choose_game(named, options.typed)
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
 
     def seat(spec: str) -> Machine:

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax import runs
-from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.cli import console, custom
 from azjax.cli.verify import folder_of
@@ -28,7 +26,7 @@ from azjax.players.gtp import gtp_agent
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.proof import repair
 from azjax.runs import pretrained
-from azjax.runs.player import Player, check_name, read_settings
+from azjax.runs.player import Player, check_name
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
@@ -119,18 +117,18 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
     if typed.game and not typed.parts:
         custom.find_game(typed.game)  # Its name may be wrong.
     named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
-    typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
+    run_dir = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
     shipped = typed.game or _FIRST
     is_free = not os.path.isdir(shipped)  # A player that nobody named must not be an error.
-    if typed.run_dir is None and is_free and shipped in pretrained.names():
-        typed = dataclasses.replace(typed, run_dir=pathlib.Path(shipped))
-    of_run = custom.check_run(typed.run_dir, typed, alone=False).game if typed.run_dir else _FIRST
+    if run_dir is None and is_free and shipped in pretrained.names():
+        run_dir = pathlib.Path(shipped)
+    of_run = custom.check_run(run_dir, typed, alone=False).game if run_dir else _FIRST
     name = typed.game or of_run
     game = custom.load_code(typed.parts, Parts).game if typed.parts else custom.find_game(name)
-    return dataclasses.replace(typed, game=name), game
+    return dataclasses.replace(typed, run_dir=run_dir, game=name), game
 
 
-def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> Agent:
+def make_agent(spec: str, game: Game, typed: custom.Typed) -> Agent:
     """Makes the player of a description such as `puct:50@runs/NAME#20`; see `HELP`.
 
     `typed` has the run for a description without one, and the custom game and network of the run.
@@ -166,9 +164,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
-def make_agents(
-    specs: Sequence[str], game: Game, typed: custom.Typed = custom.NOTHING
-) -> list[Agent]:
+def make_agents(specs: Sequence[str], game: Game, typed: custom.Typed) -> list[Agent]:
     """Makes several players with different names."""
     if twice := next((spec for spec in specs if specs.count(spec) > 1), None):
         raise ValueError(f"the player {twice!r} is listed twice: list it once")
@@ -205,17 +201,10 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     paths = [repair.table_path(folder, player.iteration, seat, number) for seat in range(2)]
     tables = [repair.load_table(path, player.game) for path in paths if path.exists()]
     if not tables:
-        missing = (
-            f"{run_dir} has no override table for {number} simulations of network "
-            f"#{player.iteration}"
-        )
-        newest = max(runs.iterations(run_dir), default=player.iteration)
-        if newest > player.iteration:
-            raise ValueError(f"{missing}, and only the newest, #{newest}, can be repaired: use it")
-        named = player.name or custom.name_run(run_dir, read_settings(run_dir))
         raise ValueError(
-            f"{missing}: make one with {command('azjax', 'verify')} {named} --lines first "
-            f"--simulations {number} --repair 12"
+            f"{run_dir} has no override table for {number} simulations of network "
+            f"#{player.iteration}: azjax verify {run_dir} --lines first --simulations {number} "
+            "--repair 12 makes one for the newest network"
         )
     alone = spec._replace(name="alphazero" if number else "network")
     moves = [(table.states, table.actions) for table in tables]

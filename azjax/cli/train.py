@@ -15,7 +15,7 @@ from azjax.cli import console, custom
 from azjax.cli.parsing import Place, build, read, spell
 from azjax.program import Run, open_run
 from azjax.runs import presets
-from azjax.runs.config import Config, CustomNetworkConfig, Plan
+from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
 from azjax.runs.directory import CPUDevices, check_kept
 from azjax.training import memory
 
@@ -70,17 +70,10 @@ def _main(arguments: list[str] | None) -> int:
     _prepare(given, typed, alone=arguments is None)
     config, plan, preset = choose(given, typed)
     if typed.run_dir is not None:
-        custom.note_edited(typed.run_dir, config, typed)
         _set_outcome(custom.name_run(typed.run_dir, config, typed))
-    opening = open_run(
-        config,
-        custom.parts_for(config, typed),
-        plan,
-        given.get("run_dir"),
-        preset=preset,
-        resume=typed.run_dir is not None,
-        started=interrupts.now.started,
-    )
+    about: dict[str, Any] = {"preset": preset, "resume": typed.run_dir is not None}
+    about |= {"run_dir": given.get("run_dir"), "started": interrupts.now.started}
+    opening = open_run(config, custom.parts_for(config, typed), plan, **about)
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
@@ -147,7 +140,7 @@ def choose_new(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | N
         option = spell(chosen[0])
         raise ValueError(f"--parts has its own settings: leave {option} out, or leave --parts out")
     name = typed.game or Config.game
-    game = custom.find_game(name) if custom.is_code(name) else None
+    game = custom.find_game(name) if is_custom(name) else None
     preset = given.get("preset") or presets.name_for(name, game)
     config = custom.record(build(presets.get(preset), given), typed)
     config, plan = presets.adapt(config, game, given.get("smoke", False))
@@ -161,6 +154,7 @@ def _set_outcome(named: str) -> None:
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
+    """Prints the certificate, and what can be done with the run."""
     if run.certificate is not None:
         console.show_certificate(run.certificate)
     if run.plan.report:
@@ -171,13 +165,14 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     iterations = run.loop.iteration
-    more = f" --max-iterations {2 * iterations}" if iterations >= run.plan.max_iterations else ""
+    more = f" --max-iterations {2 * iterations}"
     if not run.reached:
+        more = more if iterations >= run.plan.max_iterations else ""
         write_note(
             f"not {run.goal} after {iterations} iterations: continue with --resume {named}{more}"
         )
     elif not trained:
         write_note(
             f"{run.run_dir} was finished already, after {iterations} iterations: to continue "
-            f"training, add --until never --max-iterations {2 * iterations}"
+            f"training, add --until never{more}"
         )

@@ -6,7 +6,7 @@ import json
 import pathlib
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from azjax import _processes as processes
 from azjax._commands import write_note
 from azjax._settings import AnySimulations, Count
 from azjax.cli import console, custom
-from azjax.cli.parsing import Place
 from azjax.games.base import (
     ILLEGAL,
     Game,
@@ -27,10 +26,10 @@ from azjax.games.base import (
     explain_size,
     name_actions,
 )
-from azjax.games.rows import in_batches
+from azjax.games.rows import batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import BATCH, MEAN, ErrorCounts, count_errors, rates
+from azjax.proof.labelled import BATCH, MEAN, count_errors, rates
 from azjax.proof.seat_proof import SeatProof, explore_seat
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
@@ -47,9 +46,6 @@ class Options:
     In a game too large for that, errors are counted on labelled positions, if the game has them.
     """
 
-    player: Annotated[str | None, Place.POSITIONAL] = None
-    """A player that comes with azjax, such as connect_four. If it has overrides, it is played
-    against every reply, as with --lines first. For a run, use --run-dir instead."""
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
     simulations: tuple[AnySimulations, ...] = ()
@@ -58,7 +54,7 @@ class Options:
     default 0, the network alone."""
     lines: Literal["first", "second"] | None = None
     """Play the player in this seat against every reply, instead of verifying all positions. Works
-    for every game."""
+    for every game. Default for a player that comes with azjax and has overrides: first."""
     repair: Count = 0
     """With --lines, repair lost games by a longer search, in at most this many rounds. The better
     moves go into an override table, and the result is for the player with this table."""
@@ -66,7 +62,7 @@ class Options:
     """Maximum number of blunders to draw."""
     json: bool = False
     """Print the results as JSON and nothing else."""
-    typed: custom.Option = custom.NOTHING
+    typed: custom.OfPlayer = custom.Trained()
 
     def __post_init__(self):
         if self.lines is not None and len(self.simulations) > 1:
@@ -79,7 +75,7 @@ class Options:
 
 def examine(options: Options) -> int:
     """Examines the newest checkpoint and prints the results; returns the exit status."""
-    typed = custom.name_player(options.typed, options.player)
+    typed = options.typed
     if typed.run_dir is not None and is_pretrained(typed.run_dir):
         named = options.lines or options.simulations or options.until
         overrides = pretrained.read(str(typed.run_dir)).overrides
@@ -159,69 +155,53 @@ def _show_blunders(
 
 def _evaluate(options: Options, player: Player, positions: Positions) -> None:
     numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
-    results = {number: evaluate(player, positions, number) for number in numbers}
-    counts = {number: errors for number, (errors, _) in results.items()}
+    answers = {number: _answer(player, positions, number) for number in numbers}
+    counts = {number: count_errors(positions, *given) for number, given in answers.items()}
+    shares = {number: rates(positions, errors) for number, errors in counts.items()}
     if options.json:
-        print(json.dumps(_errors_as_json(player, positions, counts), indent=2))
+        players = [{"simulations": number, **of._asdict()} for number, of in shares.items()]
+        content = {"game": player.game.name, "iteration": player.iteration, "players": players}
+        print(json.dumps(content, indent=2))
         return
-    _show_errors(positions, counts)
-    actions = np.asarray(choose(results[0][1], positions.outcomes != ILLEGAL))
-    _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
-
-
-def evaluate(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
-    """Counts the errors of a search, or of the network alone; also returns scores `[S, A]`."""
-    with console.progress() as bar:
-        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        search = None
-        if num_simulations:
-            search = changed(player.parts.search, num_simulations=num_simulations)
-            check_trees(search, player.game, BATCH)
-        policy = functools.partial(certificates.policy, player, search)
-        scores, values = in_batches(
-            policy, (positions.states,), BATCH, lambda done: bar.update(task, completed=done)
-        )
-    return count_errors(positions, scores, values), scores
-
-
-def _name(num_simulations: int) -> str:
-    return f"{num_simulations} simulations" if num_simulations else "network alone"
-
-
-def _errors_as_json(
-    player: Player, positions: Positions, counts: dict[int, ErrorCounts]
-) -> dict[str, Any]:
-    """Returns the errors as a JSON object; `counts` are by the number of simulations."""
-    players = []
-    for number, errors in counts.items():
-        totals = {
-            kind: dict(zip(positions.classes, count.tolist(), strict=True))
-            for kind, count in errors._asdict().items()
-        }
-        shares = {
-            kind: {name: share._asdict() for name, share in by_class.items()}
-            for kind, by_class in rates(positions, errors)._asdict().items()
-        }
-        players.append({"simulations": number, "counts": totals, "rates": shares})
-    return {"game": player.game.name, "iteration": player.iteration, "players": players}
-
-
-def _show_errors(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
-    first = next(iter(counts.values()))
-    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
     for title, totals, kind in (
-        ("% of moves that worsen the outcome (95% interval)", first.positions, "errors"),
-        ("% of values of won and lost positions with the wrong sign", first.decided, "sign_errors"),
+        ("% of moves that worsen the outcome (95% interval)", counts[0].positions, "errors"),
+        (
+            "% of values of won and lost positions with the wrong sign",
+            counts[0].decided,
+            "sign_errors",
+        ),
     ):
-        columns = {name: getattr(each, kind) for name, each in shares.items()}
+        columns = {_name(number): getattr(of, kind) for number, of in shares.items()}
         of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
         names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
         rows = [
-            (name, of.get(name, ""), *(_cell(share.get(name)) for share in columns.values()))
+            (name, of.get(name, ""), *(_cell(column.get(name)) for column in columns.values()))
             for name in names
         ]
         print()
         console.print_table(["positions", "of", *columns], rows, title=title)
+    actions = np.asarray(choose(answers[0][0], positions.outcomes != ILLEGAL))
+    _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
+
+
+def _answer(player: Player, positions: Positions, num_simulations: int) -> Any:
+    """Returns the scores `[S, A]` and the values `[S]` of a search, or of the network alone."""
+    search = None
+    if num_simulations:
+        search = changed(player.parts.search, num_simulations=num_simulations)
+        check_trees(search, player.game, BATCH)
+    policy = functools.partial(certificates.policy, player, search)
+    answers = []
+    with console.progress() as bar:
+        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
+        for answer in batches(policy, (positions.states,), BATCH):
+            answers.append(answer)
+            bar.advance(task, len(answer[1]))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *answers)
+
+
+def _name(num_simulations: int) -> str:
+    return f"{num_simulations} simulations" if num_simulations else "network alone"
 
 
 def _cell(share: Interval | None) -> str:
@@ -241,11 +221,24 @@ def folder_of(name: str) -> pathlib.Path:
 def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
     assert options.lines is not None
     simulations = options.simulations[0] if options.simulations else 0
-
     settings = {"simulations": simulations, "rounds": options.repair}
     proof = watch(explore_seat(player, options.lines, run_dir, **settings))
     if options.json:
-        print(json.dumps(_content(player, options.lines, simulations, proof), indent=2))
+        ends = proof.exploration.ends
+        content = {
+            "game": player.game.name,
+            "iteration": player.iteration,
+            "seat": options.lines,
+            "simulations": simulations,
+            "overrides": len(proof.table.actions),
+            "unbeatable": proof.is_proof,
+            "up_to_symmetry": proof.symmetric,
+            "decisions": ends.decisions,
+            "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
+            "games": dict(zip(_OUTCOMES, ends.games.tolist(), strict=True)),
+            "first_lost_game": proof.exploration.lost,
+        }
+        print(json.dumps(content, indent=2))
     else:
         _show(player, options.lines, simulations, proof)
     return 0 if proof.is_proof else 1
@@ -268,23 +261,6 @@ def watch(steps: Iterator[Any]) -> Any:
             text = f"ply {step.ply:2}: {step.total:,} positions; {lost}"
             progress.update(bar, completed=step.positions, total=step.total, description=text)
     return step
-
-
-def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> dict[str, Any]:
-    last, ends = proof.exploration, proof.exploration.ends
-    return {
-        "game": player.game.name,
-        "iteration": player.iteration,
-        "seat": seat,
-        "simulations": simulations,
-        "overrides": len(proof.table.actions),
-        "unbeatable": proof.is_proof,
-        "up_to_symmetry": proof.symmetric,
-        "decisions": ends.decisions,
-        "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
-        "games": dict(zip(_OUTCOMES, ends.games.tolist(), strict=True)),
-        "first_lost_game": last.lost,
-    }
 
 
 def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None:

@@ -115,19 +115,9 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, which
 
 
-def in_batches(
-    function: Callable, arrays: Any, size: int, notify: Callable[[int], None] = lambda done: None
-) -> Any:
-    """Applies a compiled function to arrays `[N, ...]` and concatenates the results of `batches`.
-
-    After every batch, `notify` is called with the number of rows done.
-    """
-    results, done = [], 0
-    for result in batches(function, arrays, size):
-        results.append(result)
-        done += len(jax.tree.leaves(result)[0])
-        notify(done)
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *results)
+def in_batches(function: Callable, arrays: Any, size: int) -> Any:
+    """Applies a compiled function to arrays `[N, ...]`; concatenates the results of `batches`."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *batches(function, arrays, size))
 
 
 def batches(function: Callable, arrays: Any, size: int) -> Iterator[Any]:

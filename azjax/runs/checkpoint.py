@@ -105,7 +105,10 @@ def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> Non
             "score": float(score),
             "arrays": contents.described,
             "settings": read_config(run_dir).as_dict(),
-            "files": {name: digest_file(partial / name) for name in map(_file, contents.arrays)},
+            "files": {
+                name: digest_file(partial / name)
+                for name in (f"{part}/arrays.npz" for part in contents.arrays)
+            },
         }
         write_sealed(partial / "summary.json", content)
         os.rename(partial, partial.with_suffix(""))
@@ -115,10 +118,6 @@ def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> Non
             f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
     _prune(folder, keep)
-
-
-def _file(part: str) -> str:
-    return f"{part}/arrays.npz"
 
 
 def _clear(folder: pathlib.Path) -> None:
@@ -190,15 +189,13 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         jax.eval_shape(network.init, jax.random.key(0)),
     )
     available = iterations(run_dir)
-    if not available:
-        raise CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
-    number = available[-1] if step is None else step
+    number = max(available, default=0) if step is None else step
     others = ", ".join(str(other) for other in available if other != number)
-    advice = (
-        f"use one of {others}, or resume the run" if others else "resume the run to write another"
-    )
+    advice = f"use one of {others}, or resume the run" if others else "resume the run to write one"
     if number not in available:
-        raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
+        raise CheckpointError(
+            f"{run_dir} has no checkpoint {number if available else 'yet'}: {advice}"
+        )
     try:
         return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
     except (ValueError, FileNotFoundError) as error:
@@ -217,14 +214,17 @@ def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
             f"{step} was written with {there!r}: restore the file"
         )
+    arrays = {}
     for part, tree in target.items():
-        check_digest(folder, _file(part), summary["files"].get(_file(part)))
+        name = f"{part}/arrays.npz"
+        path = check_digest(folder, name, summary["files"].get(name))
         if summary["arrays"].get(part) != _describe(tree):
             raise ValueError(
                 "its arrays do not match its settings, its custom parts, JAX's default kind of "
                 "random keys or this version"
             )
-    return {part: _read_arrays(folder / _file(part), tree) for part, tree in target.items()}
+        arrays[part] = _read_arrays(path, tree)
+    return arrays
 
 
 def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:

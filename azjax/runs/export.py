@@ -1,12 +1,7 @@
 """Export of players to StableHLO files, which run with JAX and without azjax.
 
-| content                         | input          | output                   |
-| ------------------------------- | -------------- | ------------------------ |
-| the network                     | `states`       | `logits, value`          |
-| moves, with or without a search | `states, seed` | `action, weights, value` |
-
 The parameters are part of the file, which is lowered for CPUs, NVIDIA GPUs and TPUs. To call its
-function:
+function, here that of a network:
 
     network = jax.export.deserialize(pathlib.Path("player.stablehlo").read_bytes())
     logits, value = network.call(states)
@@ -39,20 +34,13 @@ def export(
 ) -> pathlib.Path:
     """Writes a player to a file that runs without azjax; replaces an existing file.
 
-    The functions in the file take a batch of positions:
-
-    - `num_simulations=None`: `states -> (logits float32 [b, A], value float32 [b])`, as in
-      `Player.evaluate`.
-    - `num_simulations=0`: `(states, seed) -> (action int32 [b], weights float32 [b, A], value
-      float32 [b])`, the moves of the network alone. `seed` is an `int32 []`.
-    - a positive number: the same for a search with that many simulations.
-
-    Moves include the player's overrides, if it has any. `weights` is the policy of the player.
-
     Args:
       player: the player, from `load`.
       path: the file, which is returned; its name ends in `.stablehlo`.
-      num_simulations: what to export, as listed above.
+      num_simulations: None: `states -> (logits float32 [b, A], value float32 [b])`, as in
+        `Player.evaluate`. 0: `(states, seed int32 []) -> (action int32 [b], weights float32 [b, A],
+        value float32 [b])`, the moves of the network alone, with the player's overrides. A positive
+        number: the same for a search with that many simulations.
       batch_size: the number of positions `b`; None means any number.
     """
     checked("player", player, Player)
@@ -108,10 +96,9 @@ def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int |
         decision = agent.act(agent.params, jax.random.key(seed), unname(states))
         return decision.action, decision.weights, decision.value
 
-    function: Any = evaluate if num_simulations is None else act
-    arguments = [states] if num_simulations is None else [states, _SEED]
+    function, given = (evaluate, [states]) if num_simulations is None else (act, [states, _SEED])
     try:
-        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
+        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*given)
     except (TypeError, jax.errors.InconclusiveDimensionOperation) as error:
         if batch_size is not None:
             raise

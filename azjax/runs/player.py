@@ -76,7 +76,7 @@ class Player:
         Values are in [-1, 1], for the player to move; logits of illegal actions are arbitrary.
         """
         check_batch(self.game, states)
-        return _compiled_evaluate(self.parts)(self.params, states)
+        return _compiled(self.parts, None)(self.params, states)
 
     def search(
         self,
@@ -95,7 +95,7 @@ class Player:
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
-        return _compiled_search(self.parts, algorithm)(self.params, keys, states)
+        return _compiled(self.parts, algorithm)(self.params, keys, states)
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:
@@ -118,13 +118,10 @@ def changed(search: Any, **settings: Any) -> Algorithm:
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_evaluate(parts: Parts) -> Callable:
-    evaluate = parts.evaluate
-    return jax.jit(lambda params, states: evaluate(params, None, states))
-
-
-@functools.lru_cache(maxsize=32)
-def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
+def _compiled(parts: Parts, search: Algorithm | None) -> Callable:
+    """Compiles a search, or the network alone."""
+    if search is None:
+        return jax.jit(lambda params, states: parts.evaluate(params, None, states))
     return jax.jit(make_search(search, parts.game, parts.evaluate))
 
 
@@ -187,11 +184,11 @@ def load(
     """
     if not isinstance(run_dir, str | os.PathLike):
         raise ValueError(f"run_dir is {run_dir!r}: use the folder of a run, or a player's name")
-    kinds = {"iteration": Count, "game": Game, "network": Network, "parts": Parts}
-    values = dict(zip(kinds, (iteration, game, network, parts), strict=True))
+    checked("iteration", iteration, Count | None)
+    values = {"iteration": iteration, "game": game, "network": network, "parts": parts}
     given = [name for name, value in values.items() if value is not None]
-    for name in given:
-        checked(name, values[name], kinds[name])
+    for name, kind in (("game", Game), ("network", Network), ("parts", Parts)):
+        checked(name, values[name], kind | None)
     if is_pretrained(run_dir):
         for name in given:
             raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")

@@ -94,12 +94,9 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
     assert (found["game"], found["iteration"]) == ("connect_four", 0)
     assert [agent["simulations"] for agent in found["players"]] == [0, 2]
     for agent, (scores, values) in zip(found["players"], answers, strict=True):
-        tally = count_errors(POSITIONS, scores, values)
-        for name, counts in tally._asdict().items():
-            said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
-            assert agent["counts"][name] == said
-        errors = rates(POSITIONS, tally).errors
-        assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
+        shares = rates(POSITIONS, count_errors(POSITIONS, scores, values))
+        for name, each in shares._asdict().items():
+            assert agent[name] == {of: list(share) for of, share in each.items()}
 
 
 def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):

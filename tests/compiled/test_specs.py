@@ -95,7 +95,7 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
         make_agent(spec, tic_tac_toe, custom.Typed(folder))
         assert made.pop()[:2] == ("search_agent", search)
     for spec, prune in (("minimax:3", False), ("alphabeta:3", True)):
-        make_agent(spec, tic_tac_toe)
+        make_agent(spec, tic_tac_toe, custom.Typed())
         assert made.pop() == ("minimax_agent", 3, prune)
 
 
@@ -140,10 +140,12 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (call("network", **four), "run plays tic_tac_toe, not connect_four: use a player of"),
         (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
         (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
-        (call("repaired:9#2", run_dir=run), "of network #2, and only the newest, #6, can be"),
-        (call("repaired@hex:6", six), "verify hex:6 --lines first --simulations 0"),
+        (call("repaired@hex:6", six), "verify hex:6 --lines first --simulations 0 --repair 12"),
         (call("repaired:3@hex:6", six), "runs/verified/hex_6/lines/...is damaged or"),
-        (lambda: make_agents(["random", "uct", "random"], tic_tac_toe), "'random' is listed twice"),
+        (
+            lambda: make_agents(["random", "uct", "random"], tic_tac_toe, custom.Typed()),
+            "'random' is listed twice",
+        ),
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)

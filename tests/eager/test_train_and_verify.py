@@ -34,8 +34,8 @@ TRAIN = [
 ]
 VERIFY = [
     ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
-    ("one", "no player 'one' comes with azjax", "use connect_four", "--run-dir"),
-    ("othello", "othello is a folder here, which hides the player", "a run with --run-dir"),
+    ("one", "one is not a run directory", "a player that comes with azjax, connect_four"),
+    ("othello", "othello is a folder here, which hides the player"),
     ("--simulations many", "--simulations: invalid int value: 'many'"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
