@@ -125,10 +125,10 @@ class Game(NamedTuple):
       positions: `() -> Positions`, labelled positions for games that cannot be enumerated; runs on
         the host. Optional.
       display: text, pictures and names of actions.
-      chance: `state -> float32 [A]`, the probabilities of the outcomes where nature is to move, such
-        as a throw of dice, and zeros elsewhere; None for games without chance. An outcome is a
-        legal action like any other, and `step` plays it. There, `player` is whose value and reward
-        are meant. After an outcome, a player is to move, or the game is over.
+      chance: `state -> float32 [A]`, the probabilities of the outcomes where nature is to move,
+        such as a throw of dice, and zeros elsewhere; None for games without chance. An outcome is
+        a legal action like any other, and `step` plays it. There, `player` is whose value and
+        reward are meant. After an outcome, a player is to move, or the game is over.
     """
 
     name: str
@@ -193,6 +193,21 @@ def play(game: Game, state: State, action: jax.Array) -> Step:
     discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))
     discount = jnp.where(game.is_over(next_state), 0.0, discount)
     return Step(next_state, jnp.asarray(reward, jnp.float32), discount)
+
+
+def is_chance(game: Game, state: State) -> jax.Array:
+    """Whether nature is to move, `bool []`."""
+    return jnp.bool(False) if game.chance is None else jnp.any(game.chance(state) > 0)
+
+
+def throw(game: Game, uniform: jax.Array, step: Step) -> Step:
+    """Adds the outcome to a step after which nature is to move; `uniform []` in [0, 1) draws it."""
+    if game.chance is None:
+        return step
+    after = play(game, step.state, draw_action(game, uniform, step.state))
+    reward = step.reward + step.discount * after.reward
+    thrown = Step(after.state, reward, step.discount * after.discount)
+    return where(is_chance(game, step.state), thrown, step)
 
 
 def is_reward(rewards: Any, over: Any) -> Any:
@@ -324,8 +339,27 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
-    """Draws a legal action `int32 []` uniformly; 0 if there is none."""
-    return legal_action_at(game.legal_actions(state), jax.random.uniform(key, (), jnp.float32))
+    """Draws a legal action `int32 []`, uniformly or as nature does; 0 if there is none."""
+    return draw_action(game, jax.random.uniform(key, (), jnp.float32), state)
+
+
+def draw_action(game: Game, uniform: jax.Array, state: State) -> jax.Array:
+    """Maps `uniform []` in [0, 1) to an action as `random_action` draws it."""
+    action = legal_action_at(game.legal_actions(state), uniform)
+    if game.chance is None:
+        return action
+    total = jnp.cumsum(game.chance(state))
+    outcome = jnp.argmax(total > uniform * total[-1]).astype(jnp.int32)
+    return jnp.where(total[-1] > 0, outcome, action)
+
+
+def random_step(game: Game, key: jax.Array, state: State) -> Step:
+    """Plays a random action, and the outcome if nature is to move after it."""
+    if game.chance is None:
+        return play(game, state, random_action(game, key, state))
+    key, key_chance = jax.random.split(key)
+    step = play(game, state, random_action(game, key, state))
+    return throw(game, jax.random.uniform(key_chance, (), jnp.float32), step)
 
 
 def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:

@@ -17,6 +17,7 @@ from azjax.games.base import (
     Game,
     Positions,
     State,
+    is_chance,
     name_actions,
     random_action,
     state_shapes,
@@ -103,6 +104,8 @@ def _types(game: Game) -> Rules:
         "is_over": (game.is_over, "bool[]"),
         "player": (game.player, "int8[]"),
     }
+    if game.chance is not None:
+        results["chance"] = (game.chance, f"float32[{game.num_actions}]")
     for name, (function, expected) in results.items():
         given = write_types(_call(game, name, jax.eval_shape, function, state))
         yield f"{name} is {expected}, not {given}", given == expected
@@ -117,6 +120,10 @@ def _types(game: Game) -> Rules:
         yield rule, planes.shape[:2] == game.board_shape
     yield "the planes of observe are not empty", min(game.board_shape) > 0
     yield "the starting position is not over", not game.is_over(game.init())
+    if game.chance is not None:
+        ends = jax.vmap(lambda action: game.is_over(game.step(game.init(), action)[0]))
+        ended = jnp.any(ends(jnp.arange(game.num_actions)) & (game.chance(game.init()) > 0))
+        yield "the first throw does not end the game", not ended
     yield "player 0 is to move at the start", game.player(game.init()) == 0
 
 
@@ -216,6 +223,9 @@ def _check_step(game: Game, key: jax.Array, states: State):
     legal = jax.vmap(game.legal_actions)(states)
     same_legal = jax.vmap(lambda row, order: jnp.all(row == legal[0][order]))(legal, actions)
     same_turn = jnp.all((over == over[0]) & (players == players[0]) & (rewards == rewards[0]))
+    if game.chance is not None:
+        chance = jax.vmap(game.chance)(states)
+        same_legal &= jax.vmap(lambda row, order: jnp.all(row == chance[0][order]))(chance, actions)
     rules = _check_actions(game, state) | {
         "symmetries keep the turn, the end and the reward": same_turn,
         "symmetries take legal actions to legal actions": jnp.all(same_legal),
@@ -249,6 +259,20 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
         "rewards are -1, 0 or 1": jnp.isin(rewards, jnp.array([-1.0, 0.0, 1.0])),
         "only the move that ends a game is rewarded": ends | (rewards == 0),
         "the player to move is 0 or 1": (players == 0) | (players == 1),
+        **_check_chance(game, state, legal, after),
+    }
+
+
+def _check_chance(game: Game, state: State, legal: jax.Array, after: State) -> dict[str, jax.Array]:
+    if game.chance is None:
+        return {}
+    odds = game.chance(state)
+    thrown, again = jnp.any(odds != 0), jax.vmap(functools.partial(is_chance, game))(after)
+    sums_to_1 = (jnp.abs(jnp.sum(odds) - 1) < 1e-5) & jnp.all(odds >= 0)
+    return {
+        "the probabilities of chance are all 0, or sum to 1": ~thrown | sums_to_1,
+        "the outcomes of chance are the legal actions": ~thrown | jnp.all((odds > 0) == legal),
+        "nature moves at most once in a row": ~(thrown & jnp.pad(legal, _BEYOND)) | ~again,
     }
 
 

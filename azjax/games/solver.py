@@ -21,6 +21,7 @@ from azjax.games.base import (
 from azjax.games.rows import batches, distinct, pack, unpack
 from azjax.games.symmetries import symmetries_of
 
+_EQUAL = 1e-6  # Expectations over dice that differ by rounding only.
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States per compiled call; each shape compiles once.
 
 
@@ -43,7 +44,8 @@ class Solution(NamedTuple):
       action_values: `float32 [S, A]`, the value after each action, for the mover; -inf where
         illegal.
       optimal: `bool [S, A]`, the legal actions that keep the value.
-      decisions: `int32 [D]`, the indices of the states where the game is not over.
+      decisions: `int32 [D]`, the indices of the states where a player is to move. Elsewhere the
+        game is over, or nature is to move; values are then the mean over its outcomes.
     """
 
     states: State
@@ -86,14 +88,21 @@ def solve(game: Game) -> Solution:
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    values = np.zeros(bounds[-1], np.float32)
-    action_values = np.full(legal.shape, -np.inf, np.float32)
+    chance, kind = None, np.float32  # Without chance, values are whole numbers.
+    if game.chance is not None:
+        chance, kind = np.asarray(jax.jit(jax.vmap(game.chance))(states), np.float64), np.float64
+        chance /= np.maximum(chance.sum(axis=1, keepdims=True), 1.0)  # Exactly 1, as in theory.
+    values, action_values = np.zeros(bounds[-1], kind), np.full(legal.shape, -np.inf, kind)
     for t in reversed(range(len(sizes))):
         rows = slice(bounds[t], bounds[t + 1])
         backed_up = rewards[rows] + discounts[t] * values[children[rows]]
         action_values[rows] = np.where(legal[rows], backed_up, -np.inf)
         values[rows] = np.where(legal[rows].any(1), action_values[rows].max(1), 0.0)
+        if chance is not None:
+            expected = (chance[rows] * np.where(legal[rows], backed_up, 0.0)).sum(1)
+            values[rows] = np.where(chance[rows].any(1), expected, values[rows])
     over = np.logical_not(legal.any(axis=1))
+    decides = ~over if chance is None else ~over & ~chance.any(1)
     return Solution(
         states=states,
         layers=bounds,
@@ -102,10 +111,10 @@ def solve(game: Game) -> Solution:
         legal=legal,
         children=children,
         rewards=rewards,
-        values=values,
-        action_values=action_values,
-        optimal=legal & (action_values == values[:, None]),
-        decisions=np.flatnonzero(~over).astype(np.int32),
+        values=values.astype(np.float32),
+        action_values=action_values.astype(np.float32),
+        optimal=legal & (action_values >= values[:, None] - _EQUAL),
+        decisions=np.flatnonzero(decides).astype(np.int32),
     )
 
 

@@ -125,6 +125,9 @@ class Roots(NamedTuple):
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
     max_plies: int  # No path in a tree has more moves.
+    # `Game.chance`. The search selects outcomes by `next_outcome`; algorithms with their own loop
+    # do so themselves.
+    chance: Callable[[State], jax.Array] | None = None
 
 
 class Selection(NamedTuple):
@@ -194,6 +197,19 @@ def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
 def legal_actions(tree: Tree, node: jax.Array) -> jax.Array:
     """Returns `bool [A]`, the legal actions in one node of one tree; none in a finished game."""
     return tree.children_prior_logits[node] != NEVER
+
+
+def next_outcome(
+    chance: Callable[[State], jax.Array], tree: Tree, node: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Returns whether nature is to move in a node of one tree, and the outcome to visit next.
+
+    Outcomes are visited in proportion to their probabilities, without a draw (Antonoglou et al.
+    2022, "Planning in Stochastic Environments with a Learned Model").
+    """
+    odds = chance(jax.tree.map(lambda leaf: leaf[node], tree.embeddings))
+    outcome = jnp.argmax(odds / (1 + tree.children_visits[node]))
+    return jnp.any(odds > 0), outcome.astype(jnp.int32)
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import Game, State, batch_keys, check_batch, legal_action_at, play
+from azjax.games.base import Game, State, batch_keys, check_batch, draw_action, play
 from azjax.networks.base import Network, check_heads, check_network
 from azjax.search.algorithm import Expansion, mask_logits
 
@@ -123,8 +123,7 @@ def rollout_evaluator(game: Game) -> Evaluator:
 
     def move(uniform, carry):
         ply, states, total, weight = carry
-        legal = jax.vmap(game.legal_actions)(states)
-        action = legal_action_at(legal, uniform[:, ply])
+        action = jax.vmap(functools.partial(draw_action, game))(uniform[:, ply], states)
         step = jax.vmap(functools.partial(play, game))(states, action)
         return ply + 1, step.state, total + weight * step.reward, weight * step.discount
 

@@ -30,6 +30,7 @@ from azjax.search.algorithm import (
     Selection,
     Tree,
     check_algorithm,
+    next_outcome,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
@@ -47,7 +48,8 @@ def make_search(
 
     - `params`: passed to the evaluator.
     - `keys`: one key, or `[B]`, one per position.
-    - `states`: `[B, ...]`. Results of finished positions are meaningless.
+    - `states`: `[B, ...]`. Results of finished positions are meaningless; where nature is to
+      move, only the value has a meaning.
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
@@ -93,6 +95,7 @@ def make_search(
             keys_expand=keys_expand,
             expand=functools.partial(play_and_evaluate, game, evaluate, params),
             max_plies=game.max_plies,
+            chance=game.chance,
         )
         return search_roots(algorithm, roots, grow)
 
@@ -104,7 +107,20 @@ def search_roots(algorithm: Algorithm, roots: Roots, grow: Grow) -> SearchResult
     selection = algorithm.select(roots)
     if isinstance(selection, SearchResult):  # The algorithm has its own loop.
         return selection
+    if roots.chance is not None:
+        selection = selection._replace(
+            at_root=_with_chance(roots.chance, selection.at_root),
+            below=_with_chance(roots.chance, selection.below),
+        )
     return selection.finish(grow(roots, selection, algorithm.num_simulations))
+
+
+def _with_chance(chance: Callable, select: Callable) -> Callable:
+    def select_or_throw(tree, node):
+        is_chance, outcome = next_outcome(chance, tree, node)
+        return jnp.where(is_chance, outcome, select(tree, node))
+
+    return select_or_throw
 
 
 def default_grow(platform: str) -> Grow:

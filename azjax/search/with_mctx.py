@@ -23,6 +23,7 @@ from azjax.search.algorithm import (
     Roots,
     SearchResult,
     make_result,
+    next_outcome,
     split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
@@ -134,6 +135,11 @@ class MctxPolicy:
         """Searches from each position with a batch of one."""
         parameters = inspect.signature(self.policy).parameters
         noise = [name for name in _NOISE if name in parameters]
+        if roots.chance is not None and "qtransform" not in parameters:
+            raise ValueError(
+                "the policy has no argument qtransform, by which outcomes of dice are selected: "
+                "use a policy of mctx, or PUCT, Gumbel or UCT"
+            )
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
         keys, keys_evaluate = split_each(roots.keys)
         explores = noisy | (roots.temperature > 0)
@@ -148,9 +154,13 @@ class MctxPolicy:
                 keys = jax.random.fold_in(key_evaluate, number)[None]
                 return _recurrent(roots.expand(keys, actions, states))
 
-            varying = {name: jnp.where(noisy, parameters[name].default, 0.0) for name in noise}
+            varying: dict[str, Any] = {
+                name: jnp.where(noisy, parameters[name].default, 0.0) for name in noise
+            }
             if "temperature" in parameters:
                 varying["temperature"] = temperature
+            if roots.chance is not None:
+                varying["qtransform"] = _with_chance(roots.chance, parameters["qtransform"].default)
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
             output = mixes_types(self.policy)(
                 params=None,
@@ -171,6 +181,17 @@ class MctxPolicy:
         logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
         tree = tree.replace(children_prior_logits=logits)
         return make_result(tree, output.action, output.action_weights)
+
+
+def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
+    """Gives the next outcome of dice a Q-value that exceeds everything else in the selection."""
+
+    def transform(tree, node):
+        is_chance, outcome = next_outcome(chance, tree, node)
+        largest = 1e38 * jax.nn.one_hot(outcome, tree.num_actions)
+        return jnp.where(is_chance, largest, qtransform(tree, node))
+
+    return transform
 
 
 @dataclasses.dataclass(frozen=True)

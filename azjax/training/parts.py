@@ -123,9 +123,10 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"{name} is {value}, not a multiple of replay.shards, {shards}: use a multiple "
                 f"of it, such as {-(-value // shards) * shards}"
             )
-    capacity, needed = parts.replay.capacity, games * parts.selfplay.unroll_length
+    samples = parts.selfplay.unroll_length * (1 if parts.game.chance is None else 2)
+    capacity, needed = parts.replay.capacity, games * samples
     if needed > MOST:
-        fitting = capacity // parts.selfplay.unroll_length // shards * shards
+        fitting = capacity // samples // shards * shards
         raise ValueError(
             f"selfplay.games is {games}, whose samples of one iteration fit no buffer: use at most "
             f"{fitting} with this replay.capacity"

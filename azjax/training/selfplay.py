@@ -8,12 +8,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import Game, State, batch_keys, check_batch, play, random_action, where
+from azjax.games.base import (
+    Game,
+    State,
+    Step,
+    batch_keys,
+    check_batch,
+    play,
+    random_step,
+    throw,
+    where,
+)
 from azjax.networks.base import Variables
 from azjax.search import make_search
 from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
-from azjax.training.targets import Transition
+from azjax.training.targets import Transition, afterstate
 
 
 class Games(NamedTuple):
@@ -46,14 +56,18 @@ def self_play(
         games = start(first_keys)
     params = parts.network.fold(variables)
     search = make_search(parts.search, game, parts.evaluate, parts.grow)
-    purposes = 2 if archive is None else 3
+    purposes = 2 + (archive is not None) + (game.chance is not None)
+    observe_after = functools.partial(afterstate, game, parts.network.encoding)
 
     def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive, dice."""
         states, early = games.states, games.ply < config.temperature_plies
         temperature = jnp.where(early, jnp.float32(config.temperature), 0.0)
         result = search(params, keys[:, 0], states, temperature, add_noise=True)
-        step = jax.vmap(functools.partial(play, game))(states, result.action)
+        step = moved = jax.vmap(functools.partial(play, game))(states, result.action)
+        if game.chance is not None:
+            dice = jax.vmap(jax.random.uniform)(keys[:, -1])
+            step = jax.vmap(functools.partial(throw, game))(dice, moved)
         transition = Transition(
             planes=jax.vmap(lambda state: game.observe(state, parts.network.encoding))(states),
             legal=jax.vmap(game.legal_actions)(states),
@@ -63,6 +77,7 @@ def self_play(
             reward=step.reward,
             discount=step.discount,
             extra=parts.targets.note(result),
+            after=jax.vmap(observe_after)(moved),
             new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
         )
         over = jax.vmap(game.is_over)(step.state)
@@ -100,21 +115,27 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
     key_archive = key
     if archive is not None:
         key, key_archive = jax.random.split(key)
-    # One draw: for the number of moves, for the share, and a score for every action of a move.
-    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,), jnp.float32)
+    # One draw: for the number of moves, for the share, a score for every action of a move, and
+    # for dice after every move and at the start.
+    dice = int(game.chance is not None)
+    columns = game.num_actions + dice
+    count = 2 + config.opening_plies * columns + dice
+    uniform = jax.random.uniform(key, (count,), jnp.float32)
     wanted = jnp.floor(uniform[0] * (config.opening_plies + 1)).astype(jnp.int32)
     wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
 
     def move(state, inputs):
         ply, scores = inputs
-        action = jnp.argmax(jnp.where(game.legal_actions(state), scores, -1.0))
-        step = play(game, state, action)
+        legal = game.legal_actions(state)
+        action = jnp.argmax(jnp.where(legal, scores[: game.num_actions], -1.0))
+        step = throw(game, scores[-1], play(game, state, action))
         goes_on = (ply < wanted) & ~game.is_over(step.state)
         return where(goes_on, step.state, state), goes_on
 
-    scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
+    scores = uniform[2 : count - dice].reshape(config.opening_plies, columns)
+    first = throw(game, uniform[-1], Step(game.init(), jnp.float32(0), jnp.float32(1)))
     state, moved = jax.lax.scan(
-        move, game.init(), (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
+        move, first.state, (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
     )
     started = Games(state, jnp.sum(moved, dtype=jnp.int32))
     if archive is None:
@@ -152,7 +173,7 @@ def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
     """
 
     def explore(key, one):
-        state = game.step(one.states, random_action(game, key, one.states))[0]
+        state = random_step(game, key, one.states).state
         moved = where(game.is_over(state), one, Games(state, one.ply + 1))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), one, moved)
 

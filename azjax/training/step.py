@@ -11,14 +11,14 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import init_batch
+from azjax.games.base import Step, init_batch
 from azjax.search import make_search
 from azjax.training import archive as archives
 from azjax.training.archive import Archive
 from azjax.training.learner import LearnerState, Losses
 from azjax.training.parts import Parts, check_parts
 from azjax.training.selfplay import Games, self_play, start_games
-from azjax.training.targets import Sample, Transition, no_extra
+from azjax.training.targets import Sample, Transition, afterstate, no_extra
 
 
 @flax.struct.dataclass
@@ -72,6 +72,7 @@ def example(parts: Parts) -> Sample:
     notes = () if parts.targets.note is no_extra else jax.eval_shape(note)
     state = parts.game.init()
     legal = parts.game.legal_actions(state)
+    step = Step(state, jnp.float32(0), jnp.float32(0))
     transition = Transition(
         planes=parts.game.observe(state, parts.network.encoding),
         legal=legal,
@@ -81,6 +82,7 @@ def example(parts: Parts) -> Sample:
         reward=jnp.zeros((), jnp.float32),
         discount=jnp.zeros((), jnp.float32),
         extra=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), notes),
+        after=afterstate(parts.game, parts.network.encoding, step),
     )
     one = jax.tree.map(lambda leaf: leaf[None, None], transition)
     return jax.tree.map(lambda leaf: leaf[0, 0], parts.targets.make(one))

@@ -10,8 +10,15 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import Fraction, check
-from azjax.games.base import Game
+from azjax.games.base import Game, Step, is_chance, where
 from azjax.search import SearchResult
+
+
+class Afterstate(NamedTuple):
+    """The position after a move, before the dice that follow."""
+
+    planes: jax.Array  # bool or float32 [H, W, C], its observation.
+    discount: jax.Array  # float32 [], as of the move; 0 if nature is not to move there.
 
 
 class Transition(NamedTuple):
@@ -25,7 +32,16 @@ class Transition(NamedTuple):
     reward: jax.Array  # float32 [], to the player who moved.
     discount: jax.Array  # float32 [], see `games.base.Step`; 0 if the move ended the game.
     extra: Any = ()  # What `Targets.note` returns.
+    after: Afterstate | tuple[()] = ()  # In games with chance.
     new_starts: Any = ()  # `Games [2, ...]` for the position buffer, if there is one.
+
+
+def afterstate(game: Game, encoding: str, step: Step) -> Afterstate | tuple[()]:
+    """Observes the position after one move."""
+    if game.chance is None:
+        return ()
+    discount = jnp.where(is_chance(game, step.state), step.discount, 0.0)
+    return Afterstate(game.observe(step.state, encoding), discount)
 
 
 def no_extra(result: SearchResult) -> Any:
@@ -101,11 +117,28 @@ def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
 
 
 def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
-    """Returns the samples of moves `[T, B, ...]`, with the same leading axes."""
+    """Returns the samples of moves `[T, B, ...]`, with the same leading axes.
+
+    In games with chance, they are `[2 T, B, ...]`: searches evaluate positions before the dice, so
+    the network learns their values as well, but no policy. (Its loss is 0 there.)
+    """
     z = outcomes(transitions, config.td_lambda)
     weight = config.outcome_weight
     value = weight * z + (1 - weight) * transitions.root_value
-    return Sample(transitions.planes, transitions.legal, transitions.action_weights, value)
+    samples = Sample(transitions.planes, transitions.legal, transitions.action_weights, value)
+    after = transitions.after
+    if not isinstance(after, Afterstate):
+        return samples
+    # Nothing is earned by a move that nature follows, so z is the value after it, up to its sign.
+    before_dice = Sample(
+        after.planes,
+        jnp.zeros_like(samples.legal),
+        jnp.zeros_like(samples.policy),
+        after.discount * z,
+    )
+    # Where no dice follow, the sample counts twice.
+    second = where(after.discount != 0, before_dice, samples)
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), samples, second)
 
 
 def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:

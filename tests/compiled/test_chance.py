@@ -1,0 +1,171 @@
+"""Games with dice: the solver, the contract, searches and self-play follow the probabilities."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dice_pile
+import guard
+from azjax.games import solver
+from azjax.games.base import is_chance
+from azjax.games.check import check_game
+from azjax.search import (
+    PUCT,
+    UCT,
+    Gumbel,
+    MctxGumbel,
+    MctxMuZero,
+    MctxPolicy,
+    evaluators,
+    make_search,
+    paths,
+    simulate,
+)
+from azjax.training import selfplay, targets
+from small import playing, take
+
+GAME = dice_pile.make()
+ODDS = np.array([float(share) for share in dice_pile.ODDS])
+PLIES, BATCH = 40, 256
+
+
+@pytest.fixture(scope="module")
+def solution():
+    with guard.sharing():
+        return solver.solve(GAME)
+
+
+def test_solution_equals_a_plain_recursion(solution):
+    stones, _, dice, over = (np.asarray(leaf).tolist() for leaf in solution.states)
+    decides = set(solution.decisions.tolist())
+    for s, (n, thrown, ended) in enumerate(zip(stones, dice, over, strict=True)):
+        expected = 0 if ended else dice_pile.value(n, thrown)
+        assert abs(solution.values[s] - float(expected)) < 1e-6
+        assert (s in decides) == (not ended and thrown > 0)
+        if s in decides:
+            values = dice_pile.action_values(n, thrown)
+            np.testing.assert_allclose(solution.action_values[s, :2], [*map(float, values)], 1e-6)
+            assert solution.optimal[s].tolist() == [v == max(values) for v in values] + [False]
+
+
+def _twice(state, action):
+    """Throws again after a throw of 2."""
+    after, reward = GAME.step(state, action)
+    again = (state.dice == 0) & (action == 2)
+    return after._replace(dice=jnp.where(again, 0, after.dice).astype(jnp.int8)), reward
+
+
+def test_contract_of_dice():
+    with guard.sharing():
+        check_game(GAME, 4)
+        broken = {
+            "sum to 1": GAME._replace(chance=lambda state: dice_pile.chance(state) * 0.9),
+            "outcomes of chance are the legal": GAME._replace(
+                chance=lambda state: jnp.where(dice_pile.chance(state) > 0, jnp.eye(3)[1], 0.0)
+            ),
+            "first throw does not end": GAME._replace(
+                init=lambda: GAME.init()._replace(stones=jnp.int8(5))
+            ),
+            "at most once in a row": GAME._replace(step=_twice),
+            r"chance is float32\[3\]": GAME._replace(
+                chance=lambda state: dice_pile.chance(state)[:2]
+            ),
+        }
+        for message, game in broken.items():
+            with pytest.raises(AssertionError, match=message):
+                check_game(game, 4)
+
+
+ALGORITHMS = PUCT(60), Gumbel(60), UCT(60), MctxGumbel(60), MctxMuZero(60)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.algorithm)
+def test_searches_visit_outcomes_in_proportion(solution, algorithm):
+    states = take(solution.states, ~solution.over)
+    exact = np.zeros((dice_pile.STONES + 1, 3), np.float32)
+    exact[states.stones, states.dice] = solution.values[~solution.over]
+
+    def evaluate(params, keys, states):
+        del params, keys
+        values = jnp.asarray(exact)[states.stones, states.dice]
+        return jnp.zeros((len(values), 3)), values
+
+    with guard.sharing():
+        search = jax.jit(make_search(algorithm, GAME, evaluate, simulate.grow))
+        result = search(None, jax.random.key(0), states)
+    tree = result.tree
+    waits = np.asarray(jax.vmap(jax.vmap(functools.partial(is_chance, GAME)))(tree.embeddings))
+    waits = waits & (np.asarray(tree.node_visits) > 0)
+    if algorithm.algorithm.startswith("mctx_gumbel"):
+        waits[:, 0] = False  # mctx draws at the root.
+    visits = np.asarray(tree.children_visits)[waits]
+    expected = visits.sum(axis=1, keepdims=True) * ODDS
+    assert waits.sum() > 100 and np.abs(visits - expected).max() <= 1.0
+    decides = np.isin(np.flatnonzero(~solution.over), solution.decisions)
+    chosen = np.asarray(result.action)[decides]
+    lost = (
+        solution.values[solution.decisions]
+        - np.take_along_axis(
+            solution.action_values[solution.decisions], chosen[:, None], axis=1
+        ).ravel()
+    )
+    assert lost.mean() < 0.1
+    if not algorithm.algorithm.startswith("mctx"):
+        with guard.sharing():
+            other = jax.jit(make_search(algorithm, GAME, evaluate, paths.grow))
+            same = other(None, jax.random.key(0), states)
+        jax.tree.map(np.testing.assert_array_equal, same.tree.children_visits, tree.children_visits)
+        np.testing.assert_array_equal(same.action, result.action)
+
+
+def test_a_policy_that_cannot_follow_dice_is_refused():
+    def policy(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions):
+        raise AssertionError
+
+    search = make_search(MctxPolicy(policy), GAME, evaluators.uniform_evaluator(GAME))
+    states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    with pytest.raises(ValueError, match="qtransform"):
+        search(None, jax.random.key(0), states)
+
+
+def test_self_play_throws_and_records_the_positions_before_the_dice():
+    evaluate = evaluators.rollout_evaluator(GAME)
+    parts: Any = playing(GAME, UCT(4), evaluate, games=BATCH, unroll_length=PLIES, opening_plies=2)
+    parts.targets = parts.targets._replace(note=targets.no_extra)
+    keys = jax.random.split(jax.random.key(1), BATCH)
+
+    @jax.jit
+    def run(keys):
+        games = selfplay.start_games(parts.selfplay, GAME, keys)
+        return games, *selfplay.self_play(parts, None, keys, games)
+
+    with guard.sharing():
+        start, _, moves = run(keys)
+        waits = jax.vmap(functools.partial(is_chance, GAME))
+        assert not np.any(waits(start.states))
+        samples = targets.make_samples(targets.TargetConfig(), moves)
+    planes = np.asarray(moves.planes)[:, :, 0]
+    stones, dice = planes[..., :3].all(-1).sum(-1), planes[..., 0, 3:].argmax(-1)
+    shares = np.bincount(dice.ravel(), minlength=3) / dice.size
+    assert shares[0] == 0 and abs(shares[1] - 0.6) < 0.02  # 1/2 of 5/6; openings are few.
+    over, action = np.asarray(moves.discount) == 0, np.asarray(moves.action)
+    # A move goes on to a position with fewer stones, and the turn passes by action 1 only.
+    left = np.maximum(stones - np.where(action == 0, 1, dice), 0)
+    assert (left[:-1] == stones[1:])[~over[:-1]].all()
+    assert (np.sign(moves.discount) == np.where(over, 0, 1 - 2 * action)).all()
+    # A game ends by the last stone, or by a throw for who is then to move.
+    won = left == 0
+    expected = np.where(won, 1.0, np.where(over, np.where(action == 0, -1.0, 1.0), 0.0))
+    assert (np.asarray(moves.reward) == expected).all() and (won <= over).all()
+    # The second half are the positions before the dice; the last stone needs none.
+    value, before = np.split(np.asarray(samples.value), 2)
+    policy = np.split(np.asarray(samples.policy), 2)[1]
+    assert (policy.sum(-1) == won).all() and (before[won] == value[won]).all()
+    assert (before[~won] == (value * (1 - 2 * action))[~won]).all()
+    after = np.split(np.asarray(samples.planes), 2)[1][:, :, 0]
+    assert (after[..., :3].all(-1).sum(-1) == left)[~won].all()
+    assert after[..., 0, 3][~won].all()
