@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from azjax._settings import did_you_mean
 from azjax.games import (
+    backgammon,
     breakthrough,
     chomp,
     connect_four,
+    einstein,
     from_pgx,
     hex,
     mnk,
@@ -43,6 +45,8 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "breakthrough": (breakthrough.make, 2, 2, "ROWSxCOLUMNS"),
     "nim": (nim.make, 1, 26, "HEAPxHEAPxHEAP"),
     "chomp": (chomp.make, 2, 2, "ROWSxCOLUMNS"),
+    "einstein": (einstein.make, 1, 1, "SIZE"),
+    "backgammon": (backgammon.make, 0, 0, ""),
 }
 
 

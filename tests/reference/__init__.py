@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """A board of 1 (player 0), -1 (player 1) and 0 (empty), the player to move, and the end."""
+    """A board of 1 (player 0), -1 (player 1) and 0 (empty), the player to move, and the end.
 
-    board: tuple[int, ...]
+    Games with dice have other boards.
+    """
+
+    board: tuple
     player: int
     over: bool
 
