@@ -41,7 +41,7 @@ def _write(
     out: pathlib.Path, typed: custom.Typed, run_dir: pathlib.Path, player: Player
 ) -> pathlib.Path:
     is_run = player.name is None
-    picture = _draw_run(run_dir, player) if is_run and player.game.enumerable else None
+    picture = _draw_run(run_dir, player) if is_run and player.game.is_small else None
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
     about = report.about(player, run_dir, picture)
     sections = [report.introduce(is_live(player.game)), *sections, about]

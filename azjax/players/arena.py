@@ -121,7 +121,7 @@ def play_match(
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic
     per_seat = count if deterministic else rounds * count
-    played: tuple[list[Results], ...] = ([], [])
+    played: tuple[list[Results], ...] = [], []
 
     def count_games() -> Match:
         tallies = _count(played[0]), _count(played[1])
@@ -130,11 +130,10 @@ def play_match(
     try:
         for seat, batches in enumerate(played):
             key_seat = jax.random.fold_in(key, seat)
-            players = game, first, second
-            for batch in _play_batches(
-                *players, per_seat, key_seat, seat, openings=openings, progress=progress
-            ):
-                batches.append(batch)
+            # The batches before an error stay in the list.
+            batches += _play_batches(
+                game, first, second, per_seat, key_seat, seat, openings, progress
+            )
     except ProgramError as error:
         error.matches = (count_games(),)
         raise
@@ -209,8 +208,8 @@ def play_games(
     `first` is player 0 if `seat` is 0, and player 1 if it is 1. The openings are played in turn.
     `batch_size` games are played in parallel; if None, it depends on the sizes of the trees.
     """
-    players, options = (game, first, second), {"openings": openings, "batch_size": batch_size}
-    return _join(_play_batches(*players, num_games, key, seat, progress=progress, **options))
+    given = game, first, second, num_games, key, seat, openings, progress, batch_size
+    return _join(_play_batches(*given))
 
 
 def _play_batches(
@@ -220,10 +219,9 @@ def _play_batches(
     num_games: int,
     key: jax.Array,
     seat: int,
-    *,
     openings: State | None,
-    batch_size: int | None = None,
     progress: Progress | None,
+    batch_size: int | None = None,
 ) -> Iterator[Results]:
     """Yields the finished games of each batch of `play_games`."""
     checked("num_games", num_games, Positive)

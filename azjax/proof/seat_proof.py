@@ -41,7 +41,6 @@ Seat = Literal["first", "second"]
 SEATS: dict[Seat, int] = {"first": 0, "second": 1}
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
-_PATIENCE = 8  # Repairs until the search becomes twice as long.
 _FEWEST, _POSITIONS = 2**6, 2**12  # Positions in one batch of a device.
 _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
@@ -221,15 +220,12 @@ class _Games(NamedTuple):
         """
         game, table = self.player.game, proof.table
         lost = list(exhaustive.lost_games(proof.folder))
-        agent, analyze = make_agent(self.player, self.simulations), None
-        starts: list[Line] = []
-        for generation in range(_GENERATIONS):
-            if analyze is None or generation % _PATIENCE == 0:
-                # A longer search finds better moves.
-                longer = 2 ** (table.rounds + generation // _PATIENCE)
-                simulations = min(max(16 * self.simulations, _SHORTEST) * longer, _LONGEST)
-                decide = make_decide(make_agent(self.player, simulations))
-                analyze = make_analyze(game, decide, table)
+        agent, starts = make_agent(self.player, self.simulations), []
+        # A longer search finds better moves.
+        simulations = max(16 * self.simulations, _SHORTEST) * 2**table.rounds
+        decide = make_decide(make_agent(self.player, min(simulations, _LONGEST)))
+        analyze = make_analyze(game, decide, table)
+        for _ in range(_GENERATIONS):
             table, starts = repair_games(game, table, lost, self.seat, analyze, proof.symmetric)
             save_table(self.path, table)
             if not starts:

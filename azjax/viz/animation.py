@@ -16,7 +16,6 @@ from azjax.drawing import Drawing, canvas, node
 from azjax.games.base import Game
 from azjax.games.solver import Solution, symmetry_classes
 
-_MOST = 2400  # Dots.
 _FRAMES = 12  # At most.
 _COLUMNS = 34  # Dots in a row, at most; the next ply starts after an empty row.
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # A font size of 13 is 9 pixels on a phone.
@@ -51,40 +50,21 @@ class Atlas(NamedTuple):
     """
 
     ply: np.ndarray  # `int [C]`, moves made so far.
-    classes: np.ndarray  # `int [D]`, the dot of every decision state; `C` for those not shown.
+    classes: np.ndarray  # `int [D]`, the dot of every decision state.
     members: np.ndarray  # `int [C]`, decision states of the dot; 0 where the game is over.
-    total: int  # Number of classes in the game, shown or not.
     x: np.ndarray  # `float32 [C]`; neighbors are 1 apart.
     y: np.ndarray  # `float32 [C]`, from top to bottom.
 
 
-def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
-    """Groups the positions of a solved game into classes and places each of them.
-
-    If there are more classes than `most`, the atlas is a sample: the same number of classes from
-    each ply, or all classes of a ply that has fewer.
-    """
+def make_atlas(game: Game, solution: Solution) -> Atlas:
+    """Groups the positions of a solved game into classes and places each of them."""
     every = symmetry_classes(game, solution)
     _, first = np.unique(every, return_index=True)
     ply = np.searchsorted(solution.layers, first, side="right") - 1
-    shown = _sample(ply, most)
     order = np.lexsort((first, -solution.values[first], solution.over[first], ply))
-    order = order[shown[order]]
-    rank = np.full(len(first), len(order))
-    rank[order] = np.arange(len(order))
-    classes = rank[every[solution.decisions]]
-    members = np.bincount(classes, minlength=len(order))[: len(order)]
-    return Atlas(ply[order], classes, members, len(first), *_places(np.bincount(ply[order])))
-
-
-def _sample(ply: np.ndarray, most: int) -> np.ndarray:
-    """Chooses at most `most` classes, as `make_atlas` describes; returns `bool [all classes]`."""
-    sizes = np.bincount(ply)
-    room = max(n for n in range(1, most + 1) if n == 1 or np.minimum(sizes, n).sum() <= most)
-    drawn = np.lexsort((np.random.default_rng(0).random(len(ply)), ply))
-    nth = np.empty(len(ply), int)  # Within its ply, in random order.
-    nth[drawn] = np.arange(len(ply)) - (np.cumsum(sizes) - sizes)[ply[drawn]]
-    return nth < room
+    classes = np.argsort(order)[every[solution.decisions]]
+    members = np.bincount(classes, minlength=len(order))
+    return Atlas(ply[order], classes, members, *_places(np.bincount(ply)))
 
 
 def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,6 +131,8 @@ def choose_frames(number: int, most: int) -> np.ndarray:
 
 def draw_run(run_dir: Path, game: Game, solution: Solution) -> Drawing:
     """Draws the animation of a run; the first and last iteration are always shown."""
+    if not game.is_small:
+        raise ValueError(f"{game.name} has more positions than a picture can show: leave it out")
     frames = load_blunders(run_dir, len(solution.decisions), _FRAMES)
     return draw_animation(make_atlas(game, solution), *frames)
 
@@ -159,8 +141,7 @@ def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray)
     """Draws the blunders of the network, `bool [K, D]`, in `K` iterations."""
     height = _TOP + int(atlas.y.max()) * _PITCH + _BELOW
     slots = len(iterations) - 1 + _HOLD
-    size = len(atlas.members)
-    blunders = [np.bincount(atlas.classes[row], minlength=size)[:size] for row in is_blunder]
+    blunders = [np.bincount(atlas.classes[row], minlength=len(atlas.ply)) for row in is_blunder]
     frames = []
     for i, (iteration, counts) in enumerate(zip(iterations, blunders, strict=True)):
         frame = _frame(atlas, int(iteration), counts)
@@ -168,7 +149,7 @@ def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray)
         frame.set("style", f"animation-delay: {(i - slots) * _SECONDS:g}s")
         frames.append(frame)
     label = (
-        f"{_of_all(atlas)} positions up to symmetry: {blunders[0].sum():,} blunders after "
+        f"all {len(atlas.ply):,} positions up to symmetry: {blunders[0].sum():,} blunders after "
         f"{iterations[0]} iterations, {blunders[-1].sum():,} after {iterations[-1]}"
     )
     picture = canvas(
@@ -185,11 +166,6 @@ def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray)
     picture.element.set("class", "az-animation")
     picture.element.set("style", f"width: 100%; max-width: {_WIDTH}px; height: auto")
     return picture
-
-
-def _of_all(atlas: Atlas) -> str:
-    shown, total = len(atlas.ply), atlas.total
-    return f"all {total:,}" if shown == total else f"{shown:,} of {total:,}"
 
 
 def _keyframes(slots: int) -> str:
@@ -247,7 +223,7 @@ def _legend(atlas: Atlas, height: float) -> list:
     place = {"x": _RIGHT, "text-anchor": "end"}
     total = f"{int(atlas.members.sum()):,}"
     lines = (
-        f"in {total} positions. The dots are {_of_all(atlas)}",
+        f"in {total} positions. The dots are all {len(atlas.ply):,}",
         "positions up to symmetry, by the number of moves made",
     )
     parts = [node("text", look | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(lines)]

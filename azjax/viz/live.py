@@ -16,7 +16,7 @@ from azjax.games.base import Game
 from azjax.networks.symmetric import Group, symmetry_group
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
-from azjax.viz.page import pack
+from azjax.viz.page import encode
 
 GAMES = "tic_tac_toe", "connect_four", "mnk", "hex"  # Their rules are in `js/games.js`.
 _MOST_SIMULATIONS = 1000  # Larger trees cannot be drawn.
@@ -56,9 +56,9 @@ def _positions(game: Game) -> dict[str, Any]:
     legal = solution.legal[rows]
     return {
         "boards": "".join(".XO"[mark] for mark in np.ravel(solution.decision_states.board)),
-        "values": pack(solution.values[rows], "i1"),
-        "counts": pack(legal.sum(axis=1), "<u2"),
-        "optimal": pack(solution.optimal[rows][legal], "u1"),
+        "values": encode(solution.values[rows], "i1"),
+        "counts": encode(legal.sum(axis=1), "<u2"),
+        "optimal": encode(solution.optimal[rows][legal], "u1"),
     }
 
 
@@ -112,7 +112,7 @@ def pack_player(player: Player) -> dict[str, Any]:
     solution = solve(player.game)
     legal = solution.legal[solution.decisions]
     logits, values = map(np.asarray, player.evaluate(solution.decision_states))
-    packed = {"logits": pack(logits[legal], "<f4"), "values": pack(values, "<f4")}
+    packed = {"logits": encode(logits[legal], "<f4"), "values": encode(values, "<f4")}
     return {"iteration": player.iteration, "kind": "answers"} | packed
 
 
@@ -129,7 +129,7 @@ def pack_weights(player: Player) -> dict[str, Any]:
         packed = base64.b64encode(content).decode()
         return header | {"group": list_group(group), "arrays": arrays, "bytes": packed}
     packed = {
-        name: {part: pack(np.asarray(weights), "<f4") for part, weights in layer.items()}
+        name: {part: encode(np.asarray(weights), "<f4") for part, weights in layer.items()}
         for name, layer in layers.items()
     }
     return header | {"blocks": blocks, "norm": norm, "layers": packed}

@@ -70,7 +70,7 @@ def scrolling(element: ElementTree.Element) -> ElementTree.Element:
     return node("div", {"class": "az-scroll", "tabindex": 0}, element)
 
 
-def pack(numbers: np.ndarray, kind: str) -> str:
+def encode(numbers: np.ndarray, kind: str) -> str:
     """Encodes an array of a NumPy type such as `<u2` in base64, for `numbers` in `js/dom.js`."""
     return base64.b64encode(np.ascontiguousarray(numbers).astype(kind).tobytes()).decode()
 

@@ -168,7 +168,7 @@ def read_certificate(
 
 
 def _animation(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
-    if not player.game.enumerable or not any((run_dir / "snapshots").glob("*.bits")):
+    if not player.game.is_small or not any((run_dir / "snapshots").glob("*.bits")):
         return []
     picture = draw_run(run_dir, player.game, solution or solver.solve(player.game))
     intro = (

@@ -1,13 +1,11 @@
 // The entry point of pages, and what their components share.
 
-import { h } from "./dom.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
 import { explorer } from "./explorer.js";
 
 /** The components of pages by their names; a page may add some. */
 export const COMPONENTS = { explorer, play, proof };
-const THEMES = ["system", "light", "dark"];
 
 /** Fills the components of a page from the JSON in it. */
 export function mountPage(document) {
@@ -17,7 +15,6 @@ export function mountPage(document) {
     COMPONENTS[root.dataset.kind](root, data[root.dataset.number], place);
   }
   keepInAddress(place, document.defaultView);
-  document.querySelector("h1").after(themeSwitch(document.documentElement));
   document.addEventListener("click", scrollToSection);
 }
 
@@ -29,17 +26,6 @@ function scrollToSection(event) {
   const section = document.getElementById(link.getAttribute("href").slice(1));
   section.scrollIntoView();
   section.querySelector("h2").focus({ preventScroll: true });
-}
-
-/** A choice of theme: that of the system, light or dark. */
-function themeSwitch(target) {
-  const choose = (event) => {
-    if (event.target.value === "system") delete target.dataset.theme;
-    else target.dataset.theme = event.target.value;
-  };
-  const options = THEMES.map((name) => h("option", { value: name }, name));
-  const select = h("select.az-theme", { on: { change: choose } }, options);
-  return h("label.az-theme-label", "theme ", select);
 }
 
 // What a page shows: one position, one iteration and one moment, shared by its components.
