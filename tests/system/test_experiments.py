@@ -6,18 +6,15 @@ import time
 from types import SimpleNamespace
 
 import jax
-import pgx
 import pytest
 
 from azjax import training
-from azjax.networks import make_network
 from experiments import ladder
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import iterations, speed, textbook
+from experiments.benchmark import iterations, speed
 from experiments.benchmark.options import median_seconds
 from experiments.lecture import __main__ as lecture
 from refusals import check_program
-from small import conv
 from trained import chosen
 
 # The lecture.
@@ -57,15 +54,6 @@ def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch, ca
 # The benchmark.
 
 FLAGS = ["--games=8", "--simulations=4", "--channels=4", "--blocks=1", "--repeats=1"]
-
-
-def test_both_networks_do_the_same_work(tic_tac_toe):
-    """Their layers have the same shapes."""
-    network = make_network(conv(width=4, blocks=1), tic_tac_toe)
-    init, _ = textbook.make_network(pgx.make("tic_tac_toe"), 4, 1)
-    ours, theirs = (jax.eval_shape(f, jax.random.key(0)) for f in (network.init, init))
-    shapes = [sorted(x.shape for x in jax.tree.leaves(tree)) for tree in (ours, theirs)]
-    assert shapes[0] == shapes[1]
 
 
 def trace(repeats, **runs):

@@ -1,6 +1,5 @@
 """Pages about players in browsers: they open, can be read and used, and search as Python does."""
 
-import contextlib
 import dataclasses
 import io
 import pathlib
@@ -13,12 +12,10 @@ import pytest
 import azjax
 import misere_pile
 from azjax.cli import custom, explain, play, report, train
-from azjax.networks import MLPConfig
 from azjax.runs import presets
 from azjax.search import PUCT, make_search
 from azjax.viz.live import live_data, pack_player
 from azjax.viz.page import Section, write_page
-from experiments import pictures
 from javascript import (
     MEASURE,
     PLAYGROUND,
@@ -188,33 +185,6 @@ def kinds_of(page):
     return page.locator(".az-component").evaluate_all("all => all.map((e) => e.dataset.kind)")
 
 
-def test_a_page_of_connect_four_searches_and_plays(browser, tmp_path):
-    config = dataclasses.replace(SMOKE, game="connect_four", network=MLPConfig())
-    run_dir, path = make_run(tmp_path / "run", config, iterations=(0, 2)), tmp_path / "page.html"
-    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
-    assert 1e5 < path.stat().st_size < 4e6
-    data = data_of(path)[0]
-    assert [network["iteration"] for network in data["networks"]] == [0, 2]
-    assert data["networks"][1] == pack_player(azjax.load(run_dir)) and "positions" not in data
-    address = "#algorithm=gumbel&num_simulations=200&t=600"
-    with opened(browser, path, 390, address=address) as page:
-        assert kinds_of(page) == ["play", "explorer"]
-        root = component(page, "explorer")
-        page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
-        assert at(root) == 600
-        check_fits(page, 390, least=41)  # A button is a bit smaller than its cell.
-        cells = page.locator(".az-cell").evaluate_all("all => all.map(e => e.getScreenCTM().a)")
-        assert len(cells) == 2 * 42 and 30 * min(cells) >= 44  # Drawing units of a cell.
-        game = component(page, "play")
-        while game.get_attribute("data-result") is None:
-            board = game.get_attribute("data-board")
-            game.locator(".az-cell").nth(board[:7].rindex(".")).click()
-            page.wait_for_function(  # Until it is the reader's turn again, or the game is over.
-                "([e, full]) => e.dataset.result || e.dataset.board.split('.').length < full",
-                arg=[game.element_handle(), board.count(".")],
-            )
-
-
 def test_a_player_that_comes_with_azjax_is_explained(tmp_path, browser):
     path, name = tmp_path / "page.html", "tic_tac_toe"
     assert explain.main([name, "--out", str(path)]) == 0
@@ -305,14 +275,3 @@ def test_an_animation_is_written_and_can_be_read_on_a_phone(run, browser, tmp_pa
         assert size >= 9 and min(margins) >= 0, text
     assert seen[0][2:4] == [16, 16]  # The picture is not cut off.
     page.close()
-
-
-def test_the_pictures_are_of_one_run(run, browser, monkeypatch, tmp_path, capfd):
-    monkeypatch.setattr(pictures, "open_browser", lambda: contextlib.nullcontext(browser))
-    assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
-    assert f"pictures of {run}: {tmp_path}" in capfd.readouterr().out
-    names = {"animation.svg", "explorer.png", "play.png"}
-    assert {path.name for path in tmp_path.iterdir()} == names
-    for path in tmp_path.glob("*.png"):
-        content = path.read_bytes()
-        assert content.startswith(b"\x89PNG") and len(content) > 10_000

@@ -12,12 +12,10 @@ import time
 
 import jax
 import numpy as np
-import pytest
 
 from azjax import runs
-from azjax.runs import checkpoint, directory
+from azjax.runs import checkpoint
 from azjax.runs.config import make_parts
-from azjax.runs.directory import CheckpointError
 from azjax.training import make_mesh
 from trained import process_environment, read, records, without_progress
 
@@ -186,27 +184,3 @@ def test_processes_that_cannot_connect_name_the_variables_to_set(tmp_path):
         assert "set JAX_COORDINATOR_ADDRESS to HOST:PORT" in err and "JAX_PROCESS_ID to 0, 1" in err
     assert "Address already in use" in errs[1]
     assert names(tmp_path) == []
-
-
-# Holds the lock of a run directory, prints a line, and waits.
-HOLDER = """
-import sys
-from azjax.runs import directory
-with directory.hold(sys.argv[1]):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
-
-
-def test_the_lock_of_a_killed_process_is_free(tmp_path):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    command, environment = [sys.executable, "-c", HOLDER, str(tmp_path)], process_environment()
-    with subprocess.Popen(command, env=os.environ | environment, text=True, **pipes) as process:
-        assert process.stdout.readline() == "held\n"
-        said = f"process {process.pid} on host .* trains in {tmp_path}: wait until it ends"
-        with pytest.raises(CheckpointError, match=said), directory.hold(tmp_path):
-            pass
-        process.kill()
-        process.wait()
-    with directory.hold(tmp_path):
-        pass
