@@ -1,7 +1,5 @@
 """Damages of the files of proofs, and what proofs make of them.
 
-    PYTHONPATH=. python tests/damages.py 400   # prints how many are silent or end in a traceback
-
 Explorations and repairs are interrupted at several stages, one file is damaged, and they resume.
 They must give the results of undamaged files, or refuse the file in one sentence.
 """
@@ -9,7 +7,6 @@ They must give the results of undamaged files, or refuse the file in one sentenc
 import itertools
 import pathlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
@@ -163,10 +160,3 @@ def find_faults(number):
                 faults.append(f"{name}: {error!r}")
             shutil.rmtree(path)
     return refused, faults
-
-
-if __name__ == "__main__":
-    trials = int(sys.argv[1])
-    refused, faults = find_faults(trials)
-    print(*faults, sep="\n")
-    print(f"of {trials} damages, {refused} were refused and {len(faults)} are faults")

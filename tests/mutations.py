@@ -18,10 +18,7 @@ Name a single quick test. The output shows which test noticed a mistake, and its
 """
 
 import argparse
-import ast
-import functools
 import gc
-import graphlib
 import importlib
 import multiprocessing
 import os
@@ -75,7 +72,8 @@ MUTATIONS = [
 ]
 
 
-# Imported once; each mistake is then made in a fork of the process. None starts a thread of JAX.
+# Imported once; each mistake is then made in a fork, which imports the changed library. None of
+# these starts a thread of JAX.
 LIBRARIES = "chex flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy"
 TIMEOUT = 600  # Seconds after which a test counts as hanging.
 
@@ -108,41 +106,12 @@ def copy_tree(folder: pathlib.Path) -> None:
 
 
 def start_worker(temporary: str) -> None:
-    """Moves this process to its own copy of the tree, and imports the library from there."""
+    """Moves this process to its own copy of the tree."""
     folder = pathlib.Path(temporary) / str(os.getpid())
     copy_tree(folder)
     os.chdir(folder)
     sys.path[0] = str(folder)
-    for module in find_imports():
-        importlib.import_module(module)
     gc.freeze()  # Each fork would look through all of it.
-
-
-@functools.cache
-def find_imports() -> dict[str, set[str]]:
-    """Returns the modules of the library, each with the modules that it imports."""
-    files = {}
-    for path in sorted(pathlib.Path("azjax").rglob("*.py")):
-        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        files[name] = ast.parse(path.read_text())
-    files.pop("azjax.__main__")
-    imports: dict[str, set[str]] = {}
-    for name, tree in files.items():
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        given = {(f"{n.module}.{each.name}", n.module) for n in nodes for each in n.names}
-        found = {whole if whole in files else package for whole, package in given}
-        imports[name] = found & files.keys() - {name, "azjax"}
-    return imports
-
-
-def load_again(file: str) -> None:
-    """Executes a changed module again, and all that import it, in the order of their imports."""
-    imports = find_imports()
-    changed = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")}
-    for module in graphlib.TopologicalSorter(imports).static_order():
-        if module in changed or imports[module] & changed:
-            changed.add(module)
-            importlib.reload(sys.modules[module])
 
 
 def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
@@ -150,8 +119,6 @@ def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
     with log.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    if mutation.file.startswith("azjax/") and mutation.file.endswith(".py"):
-        load_again(mutation.file)
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
     return importlib.import_module("pytest").main([*options, *mutation.tests.split()])
 
@@ -159,14 +126,11 @@ def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
 def attempt(mutation: Mutation) -> Result:
     """Makes a mistake in the copy of this process, runs its tests in a fork, and undoes it."""
     path, log = pathlib.Path(mutation.file), pathlib.Path(f"{os.getcwd()}.log")
-    text, times = path.read_text(), path.stat()
+    text = path.read_text()
     if text.count(mutation.old) != 1:
         why = f"its text is in {mutation.file} {text.count(mutation.old)} times"
         return Result("", why, 0.0)
     path.write_text(text.replace(mutation.old, mutation.new))
-    # Python compiles a file again if its time or size changed: every mistake has its own time.
-    later = times.st_mtime + 2 + MUTATIONS.index(mutation)
-    os.utime(path, (later, later))
     try:
         if not (process := os.fork()):
             status = 70
@@ -181,7 +145,6 @@ def attempt(mutation: Mutation) -> Result:
         _, status, usage = os.wait4(process, 0)
     finally:
         path.write_text(text)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     lines, seconds = log.read_text(errors="replace").splitlines(), usage.ru_utime + usage.ru_stime
     failed = [line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith("FAILED ")]
     if failed and not any(line.startswith("ERROR ") for line in lines):
@@ -201,6 +164,7 @@ def main() -> int:
     words = options.words or [""]
     chosen = [m for m in MUTATIONS if any(word in f"{m.name} {m.tests}" for word in words)]
     os.environ["JAX_PLATFORMS"] = "cpu"
+    sys.dont_write_bytecode = True  # A file may change twice within a second.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Plugins of other packages start slowly.
     for library in LIBRARIES.split():
         importlib.import_module(library)

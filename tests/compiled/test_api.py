@@ -239,15 +239,3 @@ def test_a_file_plays_the_overrides(few_states, tmp_path):
     np.testing.assert_array_equal(action, decision.action)
     assert_close((weights, value), (decision.weights, decision.value))
     assert weights[-1].max() == 1 > weights[:-1].max()
-
-
-def test_refusals(tmp_path, monkeypatch):
-    """Before a player is loaded."""
-    check, hlo = exports.check_export, tmp_path / FILE
-    assert_refused(
-        (lambda: check(tmp_path / "player.pt"), "use a name that ends in .stablehlo"),
-        (lambda: check(hlo, batch_size=0), "batch_size is 0: use 1 or more"),
-        (lambda: check(hlo, num_simulations="8"), "num_simulations is '8', which is not of"),
-    )
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_refused((lambda: check(hlo), "needs the package flatbuffers: ... install flatbuffers"))

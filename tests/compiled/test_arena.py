@@ -98,24 +98,6 @@ def test_games_in_which_a_player_moves_twice():
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
-def test_a_player_may_call_another_program():
-    calls = []
-
-    def pass_on(action):
-        calls.append(len(action))
-        return np.asarray(action)
-
-    def act(params, key, states):
-        action = UNIFORM.act(params, key, states).action
-        return Decision(jax.pure_callback(pass_on, action, action), None)
-
-    agents = Agent("outside", act), UNIFORM
-    one, other = (play_games(GAME, each, UNIFORM, 8, KEY, batch_size=8) for each in agents)
-    assert same(one, other)
-    plies = (one.actions >= 0).sum(axis=1).max()
-    assert calls == [8] * len(range(0, plies, 2))  # Once for the whole batch.
-
-
 def rows(states):
     return {
         bytes(np.concatenate([np.ravel(leaf) for leaf in row])) for row in zip(*states, strict=True)
@@ -194,7 +176,6 @@ MATCHES = [
     Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
     Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
 ]
-EVEN = [Match("a", "b", Tally(1, 0, 1, 2), Tally(1, 0, 1, 2), False)]
 
 
 def test_matches_and_ratings_are_printed(capsys, monkeypatch):
@@ -217,11 +198,6 @@ def test_matches_and_ratings_are_printed(capsys, monkeypatch):
     assert [row[0] for row in best] == ["best", "a", "worst"]
     assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
     assert max(len(line) for line in lines if line is not said) <= 80
-
-
-def test_equal_players_differ_by_no_elo(capsys):
-    program._show_ratings(rate(EVEN)._replace(ratings=np.array([-0.2, 0.2])))
-    assert "-0" not in capsys.readouterr().out
 
 
 def test_a_match_is_played_and_printed(tmp_path, monkeypatch, capsys):

@@ -270,19 +270,6 @@ def test_a_term_of_the_loss_has_a_name_of_its_own():
         jax.eval_shape(learner.update, jax.eval_shape(learner.init, VARIABLES), SAMPLES)
 
 
-def test_parameters_keep_their_type():
-    half = jax.tree.map(
-        lambda leaf: leaf.astype(jnp.bfloat16 if leaf.dtype == np.float32 else leaf.dtype),
-        VARIABLES,
-    )
-    learner = configured_learner(CONFIG, NETWORK)
-    before = jax.eval_shape(learner.init, half)
-    after, _ = jax.eval_shape(learner.update, before, SAMPLES)
-    assert jax.tree.map(lambda leaf: leaf.dtype, (after.variables, after.average)) == jax.tree.map(
-        lambda leaf: leaf.dtype, (before.variables, before.average)
-    )
-
-
 @pytest.mark.parametrize("name", ["l2", "policy_surprise", "clip_norm"])
 def test_a_setting_that_may_be_off_can_be_swept(name):
     """Also if some of its values are 0."""

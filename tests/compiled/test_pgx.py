@@ -5,7 +5,6 @@
 
 import sys
 
-import jax
 import numpy as np
 import pytest
 
@@ -28,13 +27,6 @@ def test_tic_tac_toe_has_the_same_rules():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
 
 
-@pytest.mark.parametrize("name", ["pgx:go_3x3", "pgx:hex"])
-def test_games_can_be_traced_under_strict_promotion_of_types(name):
-    with jax.numpy_dtype_promotion("strict"):
-        game = games.make(name)
-        jax.eval_shape(lambda s: (game.observe(s, "relative"), game.step(s, 0)), game.init())
-
-
 def test_chess_has_the_same_names_of_moves_for_both_players():
     """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")
@@ -52,13 +44,6 @@ def test_chess_has_the_same_names_of_moves_for_both_players():
     for called, way in ((names, "a4a5"), (seen, "a2a1")):
         promotions = [name for name in called if name.startswith(way)]
         assert sorted(promotions) == [way, f"{way}b", f"{way}n", f"{way}r"]
-
-
-@pytest.mark.parametrize("name", ["go_3x3", "hex"])
-def test_states_of_the_host_have_pictures(name):
-    game = games.make(f"pgx:{name}")
-    state = jax.device_get(game.init())
-    assert game.display.draw(state, size=90).element.get("width") == "90"
 
 
 def test_go_has_its_own_coordinates():

@@ -16,11 +16,9 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.players.arena import play_match
 from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from reference import Position, minimax, misere_pile, tic_tac_toe
-from refusals import assert_refused
 from small import take
 from tables import bench, pile_states
 
@@ -139,11 +137,3 @@ def test_minimax_equals_the_recursion(name, rules, some_states):
             assert decision.nodes[row] == expected.positions
         values.append(decision.value)
     np.testing.assert_array_equal(*values)
-
-
-def test_refusals(tic_tac_toe):
-    two = random_agent(tic_tac_toe), random_agent(tic_tac_toe)
-    assert_refused(
-        (lambda: minimax_agent(tic_tac_toe, 0), "the search depth is 0: use 1"),
-        (lambda: play_match(tic_tac_toe, *two, -6, None), "num_games is -6: use 1 or more"),
-    )

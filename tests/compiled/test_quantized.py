@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
@@ -14,7 +13,6 @@ from azjax.games.base import choose
 from azjax.networks.integers import EXACT, LARGEST, check_sums, make_quantized
 from azjax.networks.symmetric import symmetry_group
 from azjax.training import AXIS, make_mesh
-from experiments.quantize import quantize
 from integers import evaluate, make_case, observe, positions
 from refusals import assert_refused
 
@@ -107,14 +105,6 @@ def test_ties_go_to_the_lowest_action_in_the_canonical_orientation():
     for board, action in zip(each.planes, chosen.tolist(), strict=True):
         is_canonical = tuple(board.ravel()) <= tuple(board[:, ::-1].ravel())
         assert action == (0 if is_canonical else each.case.game.num_actions - 1)
-
-
-def test_what_cannot_be_quantized_is_refused():
-    case, states = outputs("hex:3").case, outputs("hex:3").states
-    floats = case.game._replace(observe=lambda state, encoding: jnp.ones((3, 3, 2)))
-    said = "the planes of hex:3 are of type float32: quantized networks need bool"
-    with guard.sharing():
-        assert_refused((lambda: quantize(floats, case.network, case.variables, states), said))
 
 
 # The bound on sums: one more may be refused, one less is not.

@@ -140,16 +140,6 @@ def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
     assert notes == [("a", "start", 0), ("a", "close")]
 
 
-def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
-    monkeypatch.setattr(azjax.program, "open_run", None)
-    wrong = [
-        (Log([], "a"), "callbacks is of type Log: give a list"),
-        ([Log([], "a"), Callback], "callbacks[1] is Callback: give an instance"),
-    ]
-    train = functools.partial(azjax.train, "tic_tac_toe")
-    assert_refused(*((functools.partial(train, callbacks=given), said) for given, said in wrong))
-
-
 def test_a_closed_pipe_ends_training_and_a_closed_terminal_does_not(monkeypatch):
     monkeypatch.setattr(interrupts, "now", interrupts._Now())
 

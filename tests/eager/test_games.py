@@ -1,22 +1,17 @@
 """Games by name: sizes, refusals, texts and names of actions."""
 
-import dataclasses
 import functools
 import itertools
 
 import jax
 import numpy as np
 
-from azjax import games, training
+from azjax import games
 from azjax.games import connect_four, mnk, nim
-from azjax.games.base import choose, init_batch, play, random_action, state_shapes
+from azjax.games.base import choose, random_action
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.search import ALGORITHMS, make_search
-from azjax.search.evaluators import rollout_evaluator
 from nim import NIM
 from refusals import assert_refused
 
@@ -37,25 +32,6 @@ def test_the_number_of_symmetries():
     counts |= {"hex:3": 2, "hex_swap:3": 2, "breakthrough:5x3": 2}
     assert {name: games.make(name).num_symmetries for name in counts} == counts
     assert NIM.num_symmetries == 1
-
-
-def test_everything_works_under_strict_promotion_of_types(tic_tac_toe):
-    """Games, searches and training can be traced, also where mctx and optax mix types."""
-    with jax.numpy_dtype_promotion("strict"):
-        for game in map(games.make, (*games.available(), "hex:12")):
-            jax.eval_shape(functools.partial(play, game), state_shapes(game), np.int32(0))
-            for encoding in game.encodings:
-                jax.eval_shape(lambda s, g=game, e=encoding: g.observe(s, e), state_shapes(game))
-        states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-        for algorithm in ALGORITHMS.values():
-            evaluate = rollout_evaluator(tic_tac_toe)
-            search = make_search(algorithm(num_simulations=2), tic_tac_toe, evaluate)
-            jax.eval_shape(functools.partial(search, None, add_noise=True), key, states)
-        for name in ("default", "mlp"):
-            config = presets.smoke(presets.get(name))
-            parts = make_parts(dataclasses.replace(config, game="hex:3"))
-            state = training.abstract_state(parts, training.make_mesh(jax.devices()[:1]))
-            jax.eval_shape(functools.partial(training.iteration, parts), state)
 
 
 def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):

@@ -2,18 +2,16 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from azjax import runs
 from azjax.games.square import cell_names
 from source import ROOT, trees
 from terminal import Terminal
-from trained import process_environment, without_progress
+from trained import process_environment
 
 
 def test_importing_is_light_and_does_not_initialize_devices():
@@ -168,45 +166,6 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
         assert terminal.finish() == 130
     assert b"\x1b[?25l" in terminal.raw  # There was a progress bar, which hides the cursor.
     assert terminal.screen.endswith("\ninterrupted: nothing was written\n")
-
-
-# Interrupts the first iteration of a training, and then executes the line NEXT.
-TRAINING = """
-from azjax import _interrupts as interrupts
-from azjax.training import loop
-make_record = loop.make_record
-def interrupted(*arguments):
-    interrupt()
-    while interrupts.now.patient:
-        time.sleep(0.01)
-    NEXT
-    return make_record(*arguments)
-loop.make_record = interrupted
-"""
-
-
-@pytest.mark.parametrize(("then", "saved"), [("interrupt()", [1]), ("compute()", [])])
-def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, saved, tmp_path):
-    run_dir = tmp_path / "run"
-    lines = program("train", ENDLESS + TRAINING.replace("NEXT", then))
-    game = ["--game", "hex:3", "--until", "never", "--smoke", "--no-report", "--network.kind=mlp"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", lines, *game, "--run-dir", str(run_dir)],
-        env=environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        try:
-            if "computing\n" in process.stdout:  # Otherwise it has ended already.
-                process.send_signal(signal.SIGINT)
-            err = process.communicate(timeout=100)[1]
-        finally:
-            process.kill()
-    said = f"interrupted: continue with --resume --run-dir {run_dir}\n"
-    assert (process.returncode, without_progress(err)) == (130, said)
-    assert runs.iterations(run_dir) == saved
 
 
 # Closed readers.

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -204,3 +206,56 @@ def test_an_iteration_follows_its_configuration(name):
 @pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: type(settings).__name__)
 def test_every_setting_changes_the_program(settings):
     assert without_effect(settings, OTHERS[settings]) == []
+
+
+# JAX's 64-bit mode, in a process, because JAX caches index types of the first mode.
+
+IN_64_BITS = """
+import dataclasses, functools
+import azjax as az, jax
+from azjax import players, training
+from azjax.games.base import init_batch, write_types
+from azjax.networks import ResNetConfig
+from azjax.search import ALGORITHMS, UCT, paths, simulate
+from azjax.search.evaluators import rollout_evaluator
+
+def trace(function, *arguments):
+    assert "64[" not in write_types(jax.eval_shape(function, *arguments))
+
+mlp, paper = (az.presets.smoke(az.presets.get(name)) for name in ("mlp", "paper"))
+half = ResNetConfig(width=8, learning_dtype="bfloat16")
+for config in (
+    dataclasses.replace(mlp, network=half, game="hex_swap:3"),
+    dataclasses.replace(paper, search=UCT(num_simulations=2)),
+):
+    parts = az.make_parts(config)
+    state = training.abstract_state(parts, training.make_mesh(jax.devices()[:1]))
+    trace(lambda: training.init(parts, jax.random.key(0)))
+    trace(functools.partial(training.iteration, parts), state)
+game, key = az.make("tic_tac_toe"), jax.random.key(0)
+states, evaluate = init_batch(game, 2), rollout_evaluator(game)
+for algorithm in ALGORITHMS.values():
+    for grow in (simulate.grow, paths.grow):
+        search = az.make_search(algorithm(3), game, evaluate, grow)
+        trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
+for agent in (players.minimax_agent(game, 2), az.load("tic_tac_toe").agent):
+    trace(functools.partial(agent.act, agent.params), key, states)
+run = az.train(mlp, "run", until="never", max_iterations=1, report=False)
+player = az.load("tic_tac_toe")
+assert az.verify(az.load("run"), ()).decision_states == 4520
+assert az.prove_seat(player, "second", "proof").exploration.ply == 8
+az.export(player, "player.stablehlo", num_simulations=2, batch_size=1)
+az.play_match(game, player.agent, players.random_agent(game), 4, key)
+try:
+    az.make("pgx:tic_tac_toe")
+except ValueError as error:
+    assert "in JAX's 64-bit mode" in str(error)
+"""
+
+
+def test_everything_works_in_64_bits(tmp_path):
+    """And results keep their types."""
+    environment = os.environ | process_environment() | {"JAX_ENABLE_X64": "1"}
+    pipes = {"capture_output": True, "text": True, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", IN_64_BITS], env=environment, **pipes)
+    assert done.returncode == 0, done.stderr[-3000:]
