@@ -13,6 +13,7 @@ from azjax.search import leaves, paths, simulate
 from azjax.search.algorithm import (
     NEVER,
     ROOT,
+    UNVISITED,
     Algorithm,
     Roots,
     SearchResult,
@@ -39,8 +40,9 @@ from azjax.search.with_mctx import MctxGumbel, MctxMuZero, MctxPolicy, mctx_fns
 _ALL = (PUCT, Gumbel, UCT, MctxGumbel, MctxMuZero)
 ALGORITHMS = {algorithm.algorithm: algorithm for algorithm in _ALL}
 
-__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "Algorithm", "Evaluator", "Gumbel"]
-__all__ += ["MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots", "SearchResult", "Selection", "Tree"]
+__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "UNVISITED", "Algorithm", "Evaluator"]
+__all__ += ["Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots", "SearchResult"]
+__all__ += ["Selection", "Tree"]
 __all__ += ["draw_by_visits", "leaves", "legal_actions", "make_result", "make_search", "mctx_fns"]
 __all__ += ["network_evaluator", "paths", "rollout_evaluator", "search_roots", "simulate"]
 __all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]

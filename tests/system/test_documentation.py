@@ -1,5 +1,6 @@
 """The code of README, guide and examples runs, and the guide opens from a folder."""
 
+import functools
 import itertools
 import os
 import pathlib
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import proof, training
+import reference
+from azjax import proof, search, training
 from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.runs import presets
 from javascript import opened
 from source import EXAMPLES, README, ROOT, blocks, only_trace
+from tables import batch, bench
 from trained import compiling_once
 
 
@@ -107,12 +110,34 @@ def test_thousands_of_games_are_played_as_the_page_says(capsys):
     assert int(fresh[0]) > 1024 and int(fresh[3]) > 1000
 
 
+def test_the_pieces_of_training_do_what_their_page_says(small, solution):
+    """Counts are those of a certificate, and one iteration is that of `az.iterate`."""
+    text = "".join(blocks("docs/how_to/pieces.md"))
+    found = execute([text.replace("length=5", "length=1")])
+    parts, state = found["parts"], found["state"]
+    player = azjax.Player(parts, parts.network.fold(state.learner.average))
+    certificate = azjax.verify(player, (), solution=solution)
+    assert found["blunders"].tolist() == [certificate.blunders]
+    ours, metrics = next(azjax.iterate(parts, jax.random.key(0)))
+    close = functools.partial(np.testing.assert_allclose, atol=1e-5)
+    jax.tree.map(close, state.learner.variables, ours.learner.variables)
+    jax.tree.map(lambda one, all: close(one, all[0]), metrics, found["metrics"])
+    assert len(found["samples"].value) == 16 * 4 and np.isfinite(found["losses"]["loss"]).all()
+    assert found["losses"]["loss"][-1] < found["losses"]["loss"][0]
+
+
 # The examples.
 
 
 def names(name):
     """The names defined by an example, without running it as a program."""
     return runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name=name)
+
+
+def only_compare(settings, path, **counts):
+    """A comparison whose trainings are only traced."""
+    metrics = [only_train(parts).metrics for parts in settings.values()]
+    return types.SimpleNamespace(effects=lambda search=False: metrics)
 
 
 def only_train(parts, **settings):
@@ -131,8 +156,98 @@ def test_an_example_runs(name, monkeypatch, capsys):
     monkeypatch.setattr(proof, "verify_outputs", lambda *_: verdict(blunders=next(blunders)))
     monkeypatch.setattr(training, "iteration", only_trace)
     monkeypatch.setattr(azjax, "train", only_train, raising=False)
+    monkeypatch.setattr(azjax, "compare", only_compare, raising=False)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_the_soft_value_of_a_complete_tree_is_that_of_a_recursion_over_the_rules(tic_tac_toe):
+    rules = reference.tic_tac_toe
+    boards = (1, -1, 1, 0, -1, 0, 0, 1, 0), (1, -1, 1, -1, 1, 0, -1, 0, 0)
+    evaluate = search.uniform_evaluator(tic_tac_toe)
+    ments = names("soft_backup")["MENTS"]
+    algorithm = ments(num_simulations=1000, temperature=0.3, exploration=9.0)
+    find = jax.jit(search.make_search(algorithm, tic_tac_toe, evaluate))
+    result = jax.device_get(find(None, jax.random.key(0), batch(*boards)))
+
+    def soft_value(position):
+        moves = [rules.play(position, action) for action in rules.legal(position)]
+        outcomes = [reward - soft_value(after) for after, reward in moves]
+        scaled = np.array(outcomes) / 0.3
+        return 0.3 * np.logaddexp.reduce(scaled) if moves else 0.0
+
+    for row, player in enumerate((1, 0)):
+        position = reference.Position(boards[row], player, False)
+        assert abs(result.value[row] - soft_value(position)) < 1e-5
+        for action in rules.legal(position):
+            after, reward = rules.play(position, action)
+            assert abs(result.q_values[row, action] - reward + soft_value(after)) < 1e-5
+
+
+def test_soft_values_of_new_nodes_are_those_of_the_evaluator(some_states):
+    """And the soft policy is the prior."""
+    a_bench = bench("tic_tac_toe")
+    table, algorithm = a_bench.random_table(), names("soft_backup")["MENTS"](num_simulations=0)
+    find = search.make_search(algorithm, a_bench.game, a_bench.evaluate)
+    result = jax.jit(find)(table, jax.random.key(0), some_states)
+    logits, values = a_bench.evaluate(table, None, some_states)
+    prior = jax.nn.softmax(logits, where=some_states.board == 0)
+    np.testing.assert_allclose(result.value, values, atol=1e-6)
+    np.testing.assert_allclose(result.action_weights, prior, atol=1e-6)
+    q = jax.vmap(algorithm.soft_q, (0, None))(result.tree, search.ROOT) / algorithm.temperature
+    soft = algorithm.temperature * jax.nn.logsumexp(q, axis=1)
+    np.testing.assert_allclose(soft, values, atol=1e-6)
+
+
+def test_values_some_plies_later_come_from_a_network_that_lags(small):
+    plies, every = 2, 3
+    parts = names("target_network")["make_parts"](plies, every)
+    state = training.init(parts, jax.random.key(0))
+    play = jax.jit(training.self_play, static_argnums=0)
+    _, moves = play(parts, state.learner.variables, jax.random.key(1), state.games)
+    samples = jax.device_get(parts.targets.make(moves))
+    reward, discount, later = samples.extra
+    last = len(moves.reward) - 1
+    for t, game in itertools.product(range(last + 1), range(16)):
+        total, weight = 0.0, 1.0
+        for k in range(t, min(t + plies, last)):
+            total += weight * moves.reward[k, game]
+            weight *= moves.discount[k, game]
+        if t + plies > last:
+            total, weight = total + weight * samples.value[last, game], 0.0
+        assert (total, weight) == (reward[t, game], discount[t, game])
+        if weight:
+            np.testing.assert_array_equal(later[t, game], moves.planes[t + plies, game])
+
+    rows = jax.tree.map(np.concatenate, samples)
+    update, learner = jax.jit(parts.learner.update), state.learner
+    targets = [learner.variables]  # After each step.
+    for step in range(1, 8):
+        before = learner
+        learner, losses = update(learner, rows)
+        reward, discount, later = rows.extra
+        value = reward + discount * parts.network.infer(targets[-1], later)[1]
+        ours = parts.network.infer(before.variables, rows.planes)[1]
+        np.testing.assert_allclose(losses["value_loss"], np.mean((value - ours) ** 2), rtol=1e-4)
+        targets.append(learner.variables if step % every == 0 else targets[-1])
+        jax.tree.map(np.testing.assert_array_equal, learner.opt_state[1], targets[-1])
+
+
+def test_a_target_between_two_outcomes_is_split_between_them():
+    """So the least cross-entropy has the target as its expectation, which is the value."""
+    found = names("win_draw_loss")
+    values = np.float32([-1, -0.3, 0, 0.6, 1])
+    logits, legal = np.zeros((5, 9), np.float32), np.ones((5, 9), bool)
+    samples = training.Sample(None, legal, legal / 9, values)
+    shares = np.float32([[0, 0, 1], [0, 0.7, 0.3], [0, 1, 0], [0.6, 0.4, 0], [1, 0, 0]])
+    outcome = np.log(np.maximum(shares, 1e-30))
+    _, terms = found["loss"]((logits, None, outcome), None, samples, None)
+    assert abs(terms["value_loss"] + np.sum(shares * outcome) / 5) < 1e-6
+    module = found["MLP"](9)
+    planes = np.random.default_rng(0).normal(size=(5, 3, 3, 3))
+    _, value, outcome = module.init_with_output(jax.random.key(0), planes)[0]
+    shares = jax.nn.softmax(outcome)
+    np.testing.assert_allclose(value, shares[:, 0] - shares[:, 2], atol=1e-6)
 
 
 def test_games_satisfy_the_contract():
