@@ -1,8 +1,4 @@
-"""`Network`, a policy-value network as a record of pure functions.
-
-Training updates a network's variables. Once per iteration, `Network.fold` converts them to the
-arrays that inference needs.
-"""
+"""`Network`, a policy-value network as a record of pure functions."""
 
 import pathlib
 from collections.abc import Callable
@@ -22,19 +18,13 @@ _AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
 
 
 class Plain(NamedTuple):
-    """The weights of a network of plain layers, for programs that evaluate it without JAX.
+    """The weights of a network of plain layers, for programs that evaluate it without JAX."""
 
-    Attributes:
-      kind: `mlp`; `resnet`, with dense layers or convolutions; or `quantized` (see `integers.py`).
-      blocks: number of residual blocks; for an MLP, of shared layers.
-      norm: whether LayerNorm without scale and bias (epsilon 1e-5) precedes blocks and heads.
-      layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`; those of a quantized
-        network are its folded layers.
-    """
-
-    kind: str
-    blocks: int
-    norm: bool
+    kind: str  # `mlp`, `resnet` or `quantized` (see `integers.py`).
+    blocks: int  # Number of residual blocks; for an MLP, of shared layers.
+    norm: bool  # Whether LayerNorm without scale and bias precedes blocks and heads.
+    # `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`; those of a quantized network are
+    # its folded layers.
     layers: dict[str, dict[str, jax.Array]]
 
 
@@ -44,23 +34,21 @@ class Network(NamedTuple):
     `make_network`, `from_module` (Flax Linen) and `from_nnx` (Flax NNX) make one. With any other
     library, fill the record yourself; `examples/equinox_network.py` does so in 20 lines. The rules:
 
-    - `variables` is a dictionary of pytrees of arrays. The optimizer updates `params`. All other
-      entries, such as `batch_stats`, are replaced by what `train` returns.
+    - `variables` is a dictionary of pytrees of arrays. The optimizer updates `params`; `train`
+      returns all other entries, such as `batch_stats`.
     - `planes` are `game.observe(state, encoding)` with a batch axis, often of type bool.
-    - outputs are a tuple that starts with `logits float32 [B, A]`, which callers mask, and `value
-      float32 [B]`, in [-1, 1] and for the player to move. More outputs may follow, for a custom
-      loss.
+    - outputs are a tuple of `logits float32 [B, A]`, which callers mask, `value float32 [B]`, in
+      [-1, 1] and for the player to move, and any others, for a custom loss.
     - functions are traced under `jit` and `shard_map`, and draw no random numbers except in `init`.
 
     Attributes:
       encoding: the encoding of the input, one of `game.encodings`.
       init: `key -> variables`.
-      train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. BatchNorm
-        uses the batch's statistics. `updated` has the new values of all entries of `variables`
-        except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
-        over which to average them (`jax.lax.pmean`), or None outside of a mesh.
+      train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. `updated` has
+        the new values of all entries of `variables` except `params`. On several devices,
+        `axis_name` is the mesh axis over which to average them (`jax.lax.pmean`), else None.
       infer: `(folded, planes [B, H, W, C]) -> outputs`, in evaluation mode.
-      fold: `variables -> folded`, the arrays that `infer` needs.
+      fold: `variables -> folded`, the arrays that `infer` needs; computed once per iteration.
       symmetric: whether symmetric copies of a position get symmetric outputs.
       plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
@@ -137,15 +125,12 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
         about = pathlib.Path("/proc/cpuinfo")
         is_fast = not convolves and about.exists() and "amx_bf16" in about.read_text()
     else:
-        is_fast = platform == "tpu" or all(map(has_bfloat16, jax.devices()))
+        is_fast = not any(map(_is_old, jax.devices()))
     return jnp.dtype("bfloat16" if is_fast else "float32")
 
 
-def has_bfloat16(device: Any) -> bool:
-    """Returns whether a GPU has bfloat16 products: all but those of NVIDIA before Ampere.
-
-    CPUs count as well, because they lower programs for other machines.
-    """
+def _is_old(device: Any) -> bool:
+    """Returns whether a device is a GPU of NVIDIA before Ampere."""
     capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
     generation = str(capability).partition(".")[0]
-    return not generation.isdigit() or int(generation) >= _AMPERE
+    return generation.isdigit() and int(generation) < _AMPERE

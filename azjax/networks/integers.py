@@ -1,22 +1,16 @@
 """Quantized networks, whose arithmetic is exact: every machine computes the same outputs.
 
 A float network may choose another move on another processor, because the order of a sum changes its
-last bit. Here weights are integers in [-127, 127], and activations are integers in [0, 127]. All
-sums are integers below `2 ** 24`, which float32 holds exactly, so they are equal in any order, on
-any device, and with inputs in bfloat16 or TF32.
+last bit. Here weights are integers in [-127, 127], activations are integers in [0, 127], and sums
+are integers below `2 ** 24`, which float32 holds exactly in any order and on any device.
 
-A hidden layer computes `clip(floor((x @ kernel + bias) * 2 ** -shift), 0, 127)`. Each unit has a
-shift, and its bias contains `2 ** (shift - 1)`, so the result is rounded to the nearest integer.
-The logits are multiples of a power of two. The value is read from a table. `experiments.quantize`
-chooses the integers.
+A hidden layer computes `clip(floor((x @ kernel + bias) * 2 ** -shift), 0, 127)`, where the bias
+contains `2 ** (shift - 1)` to round to the nearest integer. The value is read from a table.
+`experiments.quantize` chooses the integers.
 
-Ties between equal sums are broken in favor of the action with the lowest number in the canonical
-orientation of the board, see `orient`. There is one exception: in a symmetric position, a
-symmetric network gives equal logits to actions that are symmetric copies of each other. Symmetric
-networks thus stay exactly symmetric.
+Ties go to the action with the lowest number in the canonical orientation of the board, see
+`orient`, except that actions which are symmetric copies of each other have equal logits.
 """
-
-from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -25,16 +19,8 @@ import numpy as np
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
 from azjax.games.symmetries import orient
-from azjax.networks.base import (
-    DType,
-    Folded,
-    Network,
-    Outputs,
-    Plain,
-    Variables,
-    choose_dtype,
-    sizes,
-)
+from azjax.networks.base import Folded, Network, Outputs, Plain, Variables, choose_dtype, sizes
+from azjax.networks.config import DType
 from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, copy_weights, symmetry_group
 
 LARGEST = 127  # The largest weight and activation.
@@ -43,23 +29,15 @@ EXACT = 2**24  # float32 holds all integers up to this one.
 
 
 def make_quantized(
-    game: Game,
-    variables: Variables,
-    encoding: str,
-    symmetric: bool,
-    dtype: DType = "auto",
+    game: Game, variables: Variables, encoding: str, symmetric: bool, dtype: DType = "auto"
 ) -> Network:
     """Makes a network from integers. It cannot be trained, and `init` returns the given integers.
 
-    Args:
-      game: the game of the network.
-      variables: `{"params": {layer: arrays}}`. Every layer has a `kernel` `int8 [I, O]`, a `bias`
-        `int32 [O]` and a `shift`: `uint8 [O]` in hidden layers, `uint8 []` in `policy` and `value`.
-        `policy` also has a `scale` `float32 []`, and `value` a `table` `float32 [1023]`. In
-        a symmetric network, these are the weights of copy 0, see `symmetric.py`.
-      encoding: the encoding of the planes.
-      symmetric: whether the network shares weights among symmetries.
-      dtype: the type of the factors in products; the results do not depend on it.
+    `variables` are `{"params": {layer: arrays}}`. Every layer has a `kernel` `int8 [I, O]`, a
+    `bias` `int32 [O]` and a `shift`: `uint8 [O]` in hidden layers, `uint8 []` in `policy` and
+    `value`. `policy` also has a `scale` `float32 []`, and `value` a `table` `float32 [1023]`. In a
+    `symmetric` network, these are the weights of copy 0, see `symmetric.py`. `dtype` is the type of
+    the factors in products; the results do not depend on it.
     """
     group = symmetry_group(game, symmetric)
     check_sums(group, variables)
@@ -70,18 +48,14 @@ def make_quantized(
         """Returns dense layers: kernels in the type of the factors, all else in float32."""
 
         def dense(name, layer):
-            layer = copy_weights(group, name, layer)
-            shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
-            factor = jnp.ldexp(jnp.float32(1), -shift)
-            others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
-            kernel = jnp.asarray(layer["kernel"]).astype(factors)
-            return others | {"kernel": kernel, "factor": factor}
+            layer = jax.tree.map(jnp.asarray, copy_weights(group, name, layer))
+            factor = jnp.ldexp(jnp.float32(1), -layer["shift"].astype(jnp.int32))
+            floats = {part: each.astype(jnp.float32) for part, each in layer.items()}
+            return floats | {"kernel": layer["kernel"].astype(factors), "factor": factor}
 
-        return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
+        return {name: dense(name, layer) for name, layer in variables["params"].items()}
 
     def infer(folded: Folded, planes: jax.Array) -> Outputs:
-        """Returns `(logits [B, A], value [B])` for `planes bool [B, H, W, C]`."""
-
         def scaled(name, x):
             layer = folded[name]
             x = x.astype(layer["kernel"].dtype)
@@ -101,10 +75,16 @@ def make_quantized(
         index = jnp.clip(value, -VALUES, VALUES).astype(jnp.int32) + VALUES
         return ranked * folded["policy"]["scale"], folded["value"]["table"][index]
 
+    def train(variables, planes, axis_name):
+        raise ValueError(
+            "a quantized network cannot be trained: train the network that it was made from, and "
+            "quantize it again"
+        )
+
     return Network(
         encoding=encoding,
         init=lambda key: variables,
-        train=_refuse_to_train,
+        train=train,
         infer=infer,
         fold=fold,
         plain=lambda folded: Plain("quantized", len(layers), False, folded),
@@ -132,13 +112,6 @@ def check_sums(group: Group, variables: Variables) -> None:
 def num_ranks(group: Group) -> int:
     """Returns the smallest power of two that is at least the number of actions."""
     return 1 << int(group.actions.shape[1] - 1).bit_length()
-
-
-def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
-    raise ValueError(
-        "a quantized network cannot be trained: train the network that it was made from, and "
-        "quantize it again"
-    )
 
 
 def _rank(group: Group, planes: jax.Array) -> jax.Array:

@@ -13,9 +13,8 @@ from azjax.networks import symmetric
 from azjax.networks.base import Folded, Network, Plain, Variables, choose_dtype
 from azjax.networks.config import MLPConfig, ResNetConfig
 from azjax.networks.convolution import add_taps, is_faster
-from azjax.networks.mlp import MLP
 from azjax.networks.modules import wrap
-from azjax.networks.resnet import EPSILON, ResNet
+from azjax.networks.resnet import EPSILON, MLP, ResNet
 
 
 def make_network(
@@ -23,41 +22,35 @@ def make_network(
 ) -> Network:
     """Builds a residual network or an MLP for a game.
 
-    Args:
-      config: its settings.
-      game: gives the planes' shape, the number of actions and the symmetries.
-      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; determines arithmetic types and the form of
-        convolutions. None means the platform of the default backend.
-
-    Raises:
-      ValueError: if the game does not have the encoding, or a width of a symmetric network is not
-        a multiple of the number of symmetries.
+    The platform (`cpu`, `gpu`, `cuda`, `rocm` or `tpu`; by default, that of the default backend)
+    determines arithmetic types and the form of convolutions.
     """
     platform = resolve_platform(platform)
     convolves = isinstance(config, ResNetConfig) and config.layers == "conv"
     dtype = choose_dtype(config.evaluation_dtype, platform, convolves)
     learning_dtype = choose_dtype(config.learning_dtype, platform, convolves)
     is_symmetric = config.symmetric and game.num_symmetries > 1
-    group: Any = _symmetry_group(config, game) if is_symmetric else None
+    group = _shared_group(config, game) if is_symmetric else None
+    kinds = (
+        (symmetric.EquivariantMLP, symmetric.EquivariantResNet) if is_symmetric else (MLP, ResNet)
+    )
 
     def has_taps(dtype: Any) -> bool:
         return convolves and is_faster(game.board_shape, dtype, platform)
 
     def module(dtype: Any, is_folded: bool = False) -> nn.Module:
-        shared: dict[str, Any] = {"num_actions": game.num_actions, "dtype": dtype}
-        if is_symmetric:
-            shared |= {"group": group, "is_folded": is_folded}
-        if isinstance(config, MLPConfig):
-            return (symmetric.EquivariantMLP if is_symmetric else MLP)(config=config, **shared)
-        if is_symmetric:
-            return symmetric.EquivariantResNet(config=config, **shared)
-        folds_norm = is_folded and config.norm == "batch"
-        form = dataclasses.replace(config, norm="none") if folds_norm else config
-        return ResNet(config=form, is_winograd=has_taps(dtype), **shared)
+        fields: Any = {"config": config, "num_actions": game.num_actions, "dtype": dtype}
+        if group is not None:
+            fields |= {"group": group, "is_folded": is_folded}
+        elif isinstance(config, ResNetConfig):
+            fields["is_winograd"] = has_taps(dtype)
+            if is_folded and config.norm == "batch":
+                fields["config"] = dataclasses.replace(config, norm="none")
+        return kinds[isinstance(config, ResNetConfig)](**fields)
 
     @jax.jit
     def fold(variables: Variables) -> Folded:
-        if is_symmetric:
+        if group is not None:
             folded = symmetric.fold(group, variables)
         else:
             layers = fold_batch_norm(variables)
@@ -65,7 +58,7 @@ def make_network(
         return jax.tree.map(lambda leaf: leaf.astype(dtype), folded)
 
     def plain(folded: Folded) -> Plain:
-        dense = symmetric.as_dense(group, folded) if is_symmetric else folded
+        dense = folded if group is None else symmetric.as_dense(group, folded)
         layers = {
             name: {part: weights[part] for part in ("kernel", "bias")}
             for name, weights in dense["params"].items()
@@ -79,13 +72,14 @@ def make_network(
     return network._replace(fold=fold, infer=infer, plain=plain, symmetric=is_symmetric)
 
 
-def _symmetry_group(config: ResNetConfig | MLPConfig, game: Game) -> symmetric.Group:
+def _shared_group(config: ResNetConfig | MLPConfig, game: Game) -> symmetric.Group:
     hidden = config.hidden if isinstance(config, MLPConfig) else (config.width,)
     widths = {*hidden, config.head_hidden}
     if any(width % game.num_symmetries for width in widths):
         raise ValueError(
             f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
-            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}"
+            f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}, "
+            "or network.symmetric False"
         )
     return symmetric.symmetry_group(game)
 

@@ -24,10 +24,6 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
       module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
       encoding: the encoding of the module's input, one of `game.encodings`.
-
-    Raises:
-      ValueError: if the game does not have the encoding, the module does not have this signature,
-        or the outputs have the wrong shapes.
     """
     if not isinstance(module, nn.Module):
         kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
@@ -62,14 +58,12 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module) -> Ne
     def init(key):
         return module.init(key, jnp.zeros((1, *one.shape), one.dtype))
 
-    def infer(variables, planes) -> Any:
-        return module.apply(variables, planes)
-
     def train(variables, planes, axis_name) -> Any:
         on_mesh = learned.clone(axis_name=axis_name) if has_axis else learned
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
+    infer: Any = module.apply
     return Network(encoding, init, train, infer, made_for=sizes(game, encoding))
 
 

@@ -19,9 +19,9 @@ def from_nnx(
     """Makes a network from any Flax NNX module.
 
     The variables are `{"params": ..., "state": ...}`, two dictionaries of arrays. `params` has the
-    module's `nnx.Param`, and `state` all other variables, such as the statistics of
-    `nnx.BatchNorm`. On several devices, training averages `state`, and `nnx.BatchNorm` normalizes
-    by the batches of all devices. The mode is set by `module.train()` and `module.eval()`.
+    module's `nnx.Param`, and `state` all other variables, which training averages over devices.
+    `nnx.BatchNorm` normalizes by the batches of all devices. The mode is set by `module.train()`
+    and `module.eval()`.
 
     Args:
       game: gives the planes' shape and the number of actions.
@@ -29,11 +29,13 @@ def from_nnx(
         module, whose `__call__(planes)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
       encoding: the encoding of the module's input, one of `game.encodings`.
-
-    Raises:
-      ValueError: if the game does not have the encoding, the module keeps a random state, or the
-        outputs have the wrong shapes.
     """
+    if isinstance(make, nnx.Module | nn.Module) or not callable(make):
+        raise ValueError(
+            f"make is of type {type(make).__name__}: give a function of rngs that makes a new "
+            "module in each call, such as lambda rngs: Model(9, rngs=rngs); for a module of "
+            "flax.linen, use from_module"
+        )
     graph, *_ = nnx.split(nnx.eval_shape(lambda: _make_checked(make)))
 
     def init(key):
@@ -62,29 +64,19 @@ def _variables(module: nnx.Module) -> dict[str, Any]:
     return {"params": nnx.to_pure_dict(params), "state": nnx.to_pure_dict(state)}
 
 
-def _make_checked(make: Any) -> nnx.Module:
-    """Returns a result of `make` after checking, while tracing, that it can be a network."""
-    if isinstance(make, nnx.Module | nn.Module) or not callable(make):
-        raise ValueError(
-            f"make is of type {type(make).__name__}: give a function of rngs that makes a new "
-            "module in each call, such as lambda rngs: Model(9, rngs=rngs); for a module of "
-            "flax.linen, use from_module"
-        )
+def _make_checked(make: Any) -> Any:
+    """Returns a result of `make` after checking it, while tracing."""
     module = make(nnx.Rngs(0))
     name = type(module).__name__
-    if not isinstance(module, nnx.Module) or not callable(module):
-        raise ValueError(
-            f"make returns {name}: return a module of flax.nnx with a method __call__(self, planes)"
-        )
     _, params, random, _ = nnx.split(module, nnx.Param, nnx.RngState, ...)
-    if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
+    if not callable(module) or not any(isinstance(w, Tracer) for w in jax.tree.leaves(params)):
         raise ValueError(
-            f"make returns a module, {name}, without parameters or with weights already drawn: "
-            "make a new module in each call"
+            f"make returns {name}, which cannot be called or has no new parameters: return a new "
+            "module of flax.nnx with a method __call__(self, planes) in each call"
         )
-    if kept := [".".join(map(str, path)) for path, _ in nnx.to_flat_state(random)]:
+    if jax.tree.leaves(random):
         raise ValueError(
-            f"{name} keeps a random state, {kept[0]}, but networks draw no random numbers: remove "
-            "nnx.Dropout and similar layers, and do not store rngs"
+            f"{name} keeps a random state, but networks draw no random numbers: remove nnx.Dropout "
+            "and similar layers, and do not store rngs"
         )
     return module

@@ -1,7 +1,7 @@
-"""A residual network in Flax, with dense layers or convolutions.
+"""Residual networks and MLPs in Flax.
 
-It consists of a stem, blocks of two layers with a shortcut, a policy head and a value head (Silver
-et al. 2017, Methods, "Neural network architecture").
+A residual network has a stem, blocks of two layers with a shortcut, a policy head and a value head
+(Silver et al. 2017, Methods, "Neural network architecture").
 """
 
 import functools
@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.networks.config import ResNetConfig
+from azjax.networks.config import MLPConfig, ResNetConfig
 from azjax.networks.convolution import Conv, WinogradConv
 
 EPSILON = 1e-5  # Added to variances.
@@ -32,6 +32,23 @@ class TwoHeads(nn.Module):
         logits = self.dense("policy", policy, self.num_actions).astype(jnp.float32)
         value = self.dense("value", value, 1)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
+
+
+class MLP(TwoHeads):
+    """Shared layers with ReLU, then one hidden layer in each head."""
+
+    config: MLPConfig = MLPConfig()
+
+    @nn.compact
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
+        del train
+        x = planes.reshape(planes.shape[0], -1)
+        for i, width in enumerate(self.config.hidden):
+            x = relu(self.dense(f"Dense_{i}", x, width))
+        policy = relu(self.dense("policy_hidden", x, self.config.head_hidden))
+        value = relu(self.dense("value_hidden", x, self.config.head_hidden))
+        return self.outputs(policy, value)
 
 
 class ResNet(TwoHeads):
@@ -75,14 +92,13 @@ class ResNet(TwoHeads):
         self, train: bool, name: str, x: Any, features: int, size: int = 3, ends_block: bool = False
     ) -> Any:
         """Computes a dense layer or a convolution, with BatchNorm if there is one."""
-        has_norm, convolves = self.config.norm == "batch", self.config.layers == "conv"
+        has_norm = self.config.norm == "batch"
         options: dict[str, Any] = {"use_bias": not has_norm}
         if ends_block and not has_norm:
             options["kernel_init"] = nn.initializers.zeros
-        elif convolves:
-            options["kernel_init"] = nn.initializers.he_normal()
-        if convolves:
+        if self.config.layers == "conv":
             conv = WinogradConv if self.is_winograd else Conv
+            options = {"kernel_init": nn.initializers.he_normal()} | options
             x = conv(features, (size, size), dtype=self.dtype, name=name, **options)(x)
         else:
             x = self.dense(name, x, features, **options)
@@ -108,7 +124,7 @@ def relu(x: Any) -> Any:
     return jax.tree.map(nn.relu, x)
 
 
-def standardize(x: Any, dtype: Any, axis: int = -1) -> Any:
+def standardize(x: Any, dtype: Any, axis: int) -> Any:
     """LayerNorm of an array or a list of arrays; the next layer provides scale and bias."""
     parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
     count = sum(part.shape[axis] for part in parts)

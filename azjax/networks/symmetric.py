@@ -2,16 +2,13 @@
 
 The units of a layer come in `G` copies, one for each symmetry. The output of copy `g` for a
 position is the output of copy 0 for the position transformed by `g`, so only the weights of copy 0
-are learned. For any weights, and up to rounding, symmetric copies of a position get symmetric
-outputs: the network is group-equivariant (Cohen and Welling 2016, section 6).
+are learned (Cohen and Welling 2016, section 6).
 
 Sharing also saves arithmetic. Suppose `K` of the symmetries form a group of commuting involutions,
 such as the reflections along two axes. The layers then act separately on `K` sums and differences
-of the copies, one for each character of this group. A product with an `n x n` matrix becomes `K`
-products with `n/K x n/K` matrices.
+of the copies, one for each character of this group: `K` products with `n/K x n/K` matrices.
 """
 
-import itertools
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -22,11 +19,9 @@ import numpy as np
 from azjax.games.base import Game, Symmetries
 from azjax.games.symmetries import symmetries_of
 from azjax.networks.base import Folded, Variables
-from azjax.networks.mlp import MLP
-from azjax.networks.resnet import ResNet, TwoHeads
+from azjax.networks.resnet import MLP, ResNet, TwoHeads
 
-# Names of layers: the first reads the planes, and the outputs read the heads' hidden layers. All
-# except the first and the outputs map copies to copies.
+# Names of layers: all except the first and the outputs map copies to copies.
 FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
 Weights = dict[str, Any]  # A kernel, or when folded often one for each character, and a bias.
 
@@ -36,18 +31,12 @@ class Group(NamedTuple):
 
     `K` of them form a group: the identity and commuting involutions. The symmetries are ordered so
     that each element of this group permutes `K` contiguous blocks of copies.
-
-    Attributes:
-      cells: `int [G, H * W]`, as in `Symmetries`.
-      copies: `int [G, G]`, how each symmetry permutes the copies of a layer.
-      actions: `int [G, A]`, the inverses of those in `Symmetries`.
-      characters: `int [K, K]`, +1 or -1, the symmetric matrix of the involutions' characters.
     """
 
-    cells: np.ndarray
-    copies: np.ndarray
-    actions: np.ndarray
-    characters: np.ndarray
+    cells: np.ndarray  # `int [G, H * W]`, as in `Symmetries`.
+    copies: np.ndarray  # `int [G, G]`, how each symmetry permutes the copies of a layer.
+    actions: np.ndarray  # `int [G, A]`, the inverses of those in `Symmetries`.
+    characters: np.ndarray  # `int [K, K]`, +1 or -1, the matrix of the involutions' characters.
 
 
 def make_group(symmetries: Symmetries) -> Group:
@@ -76,22 +65,17 @@ def symmetry_group(game: Game, symmetric: bool = True) -> Group:
 
 
 def _commuting(table: np.ndarray) -> list[int]:
-    """Returns the largest group of commuting involutions that up to three of them generate.
+    """Returns a group of commuting involutions, to which no other can be added.
 
     The elements are row numbers of the composition table. Element `i` is the product of the
     generators whose bits are set in `i`.
     """
-    found = [0]
-    involutions = [g for g in range(1, len(table)) if table[g, g] == 0]
-    for size in range(1, 4):
-        for factors in itertools.combinations(involutions, size):
-            group = [0]
-            for factor in factors:
-                group += [int(table[factor, g]) for g in group]
-            commute = all(table[a, b] == table[b, a] for a, b in itertools.combinations(factors, 2))
-            if commute and len(set(group)) > len(found):
-                found = group
-    return found
+    group = [0]
+    for g in range(1, len(table)):
+        commutes = all(table[g, h] == table[h, g] for h in group)
+        if table[g, g] == 0 and commutes and g not in group:
+            group += [int(table[g, h]) for h in group]
+    return group
 
 
 class Equivariant(TwoHeads, kw_only=True):
@@ -99,14 +83,10 @@ class Equivariant(TwoHeads, kw_only=True):
 
     Between layers, units are a list of `K` arrays `[B, W / K]`, one for each block of copies; the
     hidden units of a head are one array. The parameters of a layer are the weights of copy 0.
-
-    Attributes:
-      group: the game's symmetries; widths are multiples of `G`.
-      is_folded: whether the parameters are the result of `fold`.
     """
 
-    group: Group
-    is_folded: bool = False
+    group: Group  # Widths are multiples of its `G`.
+    is_folded: bool = False  # Whether the parameters are the result of `fold`.
 
     def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
         """Computes a layer of `features` units, those of all copies."""
@@ -196,7 +176,7 @@ def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
 
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
     """Adds blocks with the signs of each character: the fast Walsh-Hadamard transform."""
-    for bit in itertools.takewhile(lambda bit: bit < len(blocks), (1, 2, 4)):
+    for bit in (1 << i for i in range(len(blocks).bit_length() - 1)):
         pairs = [(block, blocks[i ^ bit], i & bit) for i, block in enumerate(blocks)]
         blocks = [other - block if odd else block + other for block, other, odd in pairs]
     return blocks

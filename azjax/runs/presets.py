@@ -173,20 +173,10 @@ def adapt(config: Config, game: Game | None, is_smoke: bool) -> tuple[Config, Pl
 
 
 def fit(config: Config, game: Game) -> Config:
-    """Adapts the network of a preset to a game.
-
-    If the game has a single encoding, the network uses it. Weights are shared only if the widths of
-    the layers are multiples of the number of symmetries.
-    """
-    network = config.network
-    if isinstance(network, CustomNetworkConfig):
+    """Makes the network of a preset use the encoding of a game, if it has only one."""
+    if isinstance(config.network, CustomNetworkConfig) or len(game.encodings) > 1:
         return config
-    if len(game.encodings) == 1:
-        network = dataclasses.replace(network, encoding=game.encodings[0])
-    if network.symmetric:
-        widths = network.hidden if isinstance(network, MLPConfig) else (network.width,)
-        divided = all(width % game.num_symmetries == 0 for width in (*widths, network.head_hidden))
-        network = dataclasses.replace(network, symmetric=divided)
+    network = dataclasses.replace(config.network, encoding=game.encodings[0])
     return dataclasses.replace(config, network=network)
 
 

@@ -284,7 +284,7 @@ def test_refused_games(tic_tac_toe):
         (make_network, (ResNetConfig(encoding="colour"), tic_tac_toe), known),
         (from_module, (tic_tac_toe, Custom(), "colour"), known),
         (make_network, (MLPConfig(), stones), "network.encoding is 'relative': use 'stones', wh"),
-        (make_network, (odd, tic_tac_toe), "8 symmetries of ... [8, 20], multiples of 8"),
+        (make_network, (odd, tic_tac_toe), "8 symmetries of ... [8, 20], multiples of 8, or"),
         (network_evaluator, (ten, made), "and 9 actions, and tic_tac_toe has [3, 3, 2] and 10"),
     ]
     settings = [
@@ -364,10 +364,10 @@ def test_refused_nnx_modules(tic_tac_toe):
     rows = [
         (Variant(nnx.Rngs(0)), "make is of type Variant: give a function of rngs that makes a new"),
         (nn.Dense(3), "make is of type Dense: ... for a module of flax.linen, use from_module"),
-        (lambda rngs: made, "make returns a module, Variant, without parameters or with weights"),
-        (lambda rngs: 3, "make returns int: return a module of flax.nnx with a method __call__(s"),
+        (lambda rngs: made, "make returns Variant, which cannot be called or has no new parameters"),
+        (lambda rngs: 3, "make returns int, which ... new module of flax.nnx with a method __call__("),
         (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
-        (dropout(kept=True), "Variant keeps a random state, noise.rngs.count, but networks draw"),
+        (dropout(kept=True), "Variant keeps a random state, but networks draw"),
         (dropout(), "or draws random numbers (`determin"),
         (
             Grows,
