@@ -10,32 +10,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import square
 from azjax.games.base import Game, Symmetries, one_per_size
-from azjax.games.square import State, cell_names, check_board, make_display, make_game, start
 
 
 @one_per_size
 def make(rows: int = 4, columns: int = 5) -> Game:
     """Returns the game of the given size; repeated calls return the same object."""
-    check_board("chomp", rows, columns, least=(1, 2))
+    square.check_board("chomp", rows, columns, least=(1, 2))
     shape, squares = (rows, columns), np.arange(rows * columns)
     row, column = np.divmod(squares, columns)
     eaten = (row >= row[:, None]) & (column >= column[:, None])  # By each action.
 
-    def legal_actions(state: State) -> jax.Array:
+    def legal_actions(state: square.State) -> jax.Array:
         return state.board == 1
 
-    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+    def move(state: square.State, action: jax.Array) -> tuple[square.State, jax.Array]:
         board = jnp.where(jnp.asarray(eaten)[action], jnp.int8(0), state.board)
         over = board[0] == 0
-        return State(board, 1 - state.player, over), jnp.where(over, jnp.float32(-1), 0.0)
+        return square.State(board, 1 - state.player, over), jnp.where(over, jnp.float32(-1), 0.0)
 
-    def observe(state: State, encoding: str) -> jax.Array:
+    def observe(state: square.State, encoding: str) -> jax.Array:
         del encoding  # Both players see the same.
         return (state.board == 1).reshape(rows, columns, 1)
 
     copies = np.stack([squares, squares.reshape(shape).T.ravel()]).astype(np.int32)
-    return make_game(
+    return square.make_game(
         shape,
         len(squares),
         legal_actions,
@@ -43,10 +43,10 @@ def make(rows: int = 4, columns: int = 5) -> Game:
         name="chomp" if shape == (4, 5) else f"chomp:{rows}x{columns}",
         max_plies=len(squares),
         encodings=("relative",),
-        init=lambda: start(np.ones(len(squares))),
+        init=lambda: square.start(np.ones(len(squares))),
         observe=observe,
         symmetries=Symmetries(copies, copies) if rows == columns else None,
         # The edge of what is left is a path from corner to corner.
         most_positions=math.comb(rows + columns, rows) * len(squares),
-        display=make_display(shape, cell_names(rows, columns)),
+        display=square.make_display(shape, square.cell_names(rows, columns)),
     )

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import square
 from azjax.games.base import Display, Game, Positions, Symmetries, one_per_size
 from azjax.games.mnk import check_size, find_lines, place_stone
-from azjax.games.square import State, bound_positions, make_display, make_game, start
 
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
@@ -27,23 +27,23 @@ def make(rows: int = 6, columns: int = 7, in_a_row: int = 4) -> Game:
     if size != (6, 7, 4):
         name += f":{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != 4 else "")
 
-    def legal_actions(state: State) -> jax.Array:
+    def legal_actions(state: square.State) -> jax.Array:
         return (state.board[:columns] == 0) & ~state.over
 
-    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+    def move(state: square.State, action: jax.Array) -> tuple[square.State, jax.Array]:
         height = jnp.sum(state.board.reshape(rows, columns)[:, action] != 0)
         return place_stone(state, (rows - 1 - height) * columns + action, lines)
 
-    return make_game(
+    return square.make_game(
         (rows, columns),
         columns,
         legal_actions,
         move,
         name=name,
         max_plies=rows * columns,
-        init=lambda: start(np.zeros(rows * columns)),
+        init=lambda: square.start(np.zeros(rows * columns)),
         symmetries=_symmetries(rows, columns),
-        most_positions=bound_positions(_fillings(rows, columns)),
+        most_positions=square.bound_positions(_fillings(rows, columns)),
         positions=positions if size == (6, 7, 4) else None,
         display=display(*size),
     )
@@ -71,38 +71,35 @@ def _symmetries(rows: int, columns: int) -> Symmetries:
 def positions() -> Positions:
     """Returns 7,000 positions from games of mixed strength, with the outcome of each column.
 
-    Each class has 1,000 positions. Six classes are named after stage and difficulty: begin-easy,
-    begin-medium, begin-hard, middle-easy, middle-medium and end-easy. The stage is begin (up to 14
-    plies played), middle (up to 28) or end. The difficulty is easy (the game ends within 14 more
-    plies under perfect play), medium (28) or hard. In the seventh class, decisive, exactly one
-    column keeps the outcome. No two positions are equal up to reflection.
-
-    They are read from a file that `experiments.label` wrote. The file also contains the number of
-    plies to the end after each column.
+    There are 1,000 positions in each class; `experiments.label` wrote their file. Six classes are
+    named after stage and difficulty, such as begin-hard. The stage is begin (up to 14 plies
+    played), middle (up to 28) or end. The difficulty is easy (the game ends within 14 more plies
+    under perfect play), medium (28) or hard. In the class decisive, exactly one column keeps the
+    outcome. No two positions are equal up to reflection.
     """
     with np.load(POSITIONS, allow_pickle=False) as file:
         boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))
         classes = tuple(file["classes"].tolist())
     players = (np.count_nonzero(boards, axis=1) % 2).astype(np.int8)
     states: Any = boards, players, np.zeros(len(boards), bool)
-    return Positions(State(*states), outcomes, classes, class_of, apart=("decisive",))
+    return Positions(square.State(*states), outcomes, classes, class_of, apart=("decisive",))
 
 
 def display(rows: int, columns: int, in_a_row: int) -> Display:
     """Returns the display; its text has the names of the columns below the board."""
     names, width = [str(column + 1) for column in range(columns)], len(str(columns))
 
-    def find_cells(state: State, is_made: bool) -> np.ndarray:
+    def find_cells(state: square.State, is_made: bool) -> np.ndarray:
         """Finds the free cell of each column where a stone would land, or the one below it."""
         heights = (np.reshape(state.board, (rows, columns)) != 0).sum(axis=0)
         return (rows - 1 - heights + is_made) * columns + np.arange(columns)
 
-    def render(state: State) -> str:
+    def render(state: square.State) -> str:
         marks = np.array([".", "X", "O"])[np.asarray(state.board).reshape(rows, columns)]
         texts = [*marks.tolist(), names]
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
-    return make_display(
+    return square.make_display(
         (rows, columns),
         names,
         find_cells,

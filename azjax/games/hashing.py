@@ -72,9 +72,8 @@ def make_index(among: State) -> Callable[[State], jax.Array]:
         first, second = (weigh(numbers, some) for some in weights)
         candidates = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
         candidates = jnp.minimum(candidates, len(rows) - 1)
-        matches = (jnp.asarray(low)[candidates] == first[:, None]) & (
-            jnp.asarray(high)[candidates] == second[:, None]
-        )
+        matches = jnp.asarray(low)[candidates] == first[:, None]
+        matches &= jnp.asarray(high)[candidates] == second[:, None]
         row = jnp.take_along_axis(candidates, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
         return jnp.asarray(rows)[row]
 

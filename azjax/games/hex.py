@@ -13,36 +13,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import square
 from azjax.games.base import Display, Game, Symmetries, one_per_size
-from azjax.games.square import (
-    bound_positions,
-    cell_names,
-    diagonals,
-    make_display,
-    make_game,
-    observation_planes,
-    render_board,
-    with_pass,
-)
 
 _USUAL, _LARGEST = 11, 19  # Hex is played on boards of up to 19 rows.
 
 
 class State(NamedTuple):
-    """A position.
+    """A position."""
 
-    Attributes:
-      groups: `int8 [n * n]`, `int16` if n is above 11; row-major, row 0 on top. Connected stones
-        have one number: 1 plus their first cell, negative for O. 0 = empty.
-      player: `int8 []`, who is to move: 0 = X, 1 = O.
-      over: `bool []`, whether a player has connected both sides.
-      swaps: `bool []`, whether the player to move may swap.
-    """
-
+    # `int8 [n * n]`, `int16` if n is above 11; row 0 on top. Connected stones have one number: 1
+    # plus their first cell, negative for O. 0 = empty.
     groups: jax.Array
-    player: jax.Array
-    over: jax.Array
-    swaps: jax.Array
+    player: jax.Array  # `int8 []`, who is to move: 0 = X, 1 = O.
+    over: jax.Array  # `bool []`, whether a player has connected both sides.
+    swaps: jax.Array  # `bool []`, whether the player to move may swap.
 
     @property
     def board(self) -> jax.Array:
@@ -52,12 +37,7 @@ class State(NamedTuple):
 
 @one_per_size
 def make(n: int = _USUAL, swap: bool = False) -> Game:
-    """Returns the game of the given size; repeated calls return the same object.
-
-    Args:
-      n: rows and columns.
-      swap: whether the second player may swap.
-    """
+    """Returns the game of the given size; repeated calls return the same object."""
     if not 2 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 2 to {_LARGEST}")
     cells, dtype = n * n, np.dtype(np.int8 if n <= 11 else np.int16)
@@ -98,13 +78,13 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         board, player = state.board, state.player
         if encoding == "relative":
             board, player = seen(board, player), jnp.zeros_like(player)
-        planes = observation_planes(board, player, (n, n), encoding)
+        planes = square.observation_planes(board, player, (n, n), encoding)
         if not swap:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
-    half_turn = diagonals(n)[:2]
-    return make_game(
+    half_turn = square.diagonals(n)[:2]
+    return square.make_game(
         (n, n),
         cells + swap,
         legal_actions,
@@ -113,10 +93,10 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
         max_plies=cells + swap,
         init=start,
         observe=observe,
-        symmetries=with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
-        most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
+        symmetries=square.with_pass(half_turn) if swap else Symmetries(half_turn, half_turn),
+        most_positions=square.bound_positions([math.comb(cells, k) for k in range(cells + 1)])
         * (1 + swap),
-        display=display(n, swap, mirror),
+        display=_display(n, swap, mirror),
     )
 
 
@@ -129,19 +109,16 @@ def _neighbors(n: int) -> np.ndarray:
     return np.where(is_on_board, rows * n + columns, np.arange(n * n)[:, None])
 
 
-def display(n: int, swap: bool, mirror: np.ndarray) -> Display:
-    """Returns the display; an action is named and drawn where its stone appears.
-
-    `mirror` has the cells of O's actions.
-    """
+def _display(n: int, swap: bool, mirror: np.ndarray) -> Display:
+    """Returns the display; an action is named and drawn where its stone appears."""
     none = np.full(int(swap), n * n)
     cells = [np.append(order, none) for order in (np.arange(n * n), mirror)]
-    names = (*cell_names(n, n), "swap")
-    return make_display(
+    names = (*square.cell_names(n, n), "swap")
+    return square.make_display(
         (n, n),
         lambda state: [names[cell] for cell in cells[state.player]],
         find_cells=lambda state, is_made: cells[state.player ^ is_made],
-        render=lambda state: render_board(state.board, (n, n), slant=1),
+        render=lambda state: square.render_board(state.board, (n, n), slant=1),
         cell_size=45,
         hexagons=True,
     )

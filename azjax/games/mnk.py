@@ -7,16 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import square
 from azjax.games.base import Display, Game, Symmetries, one_per_size
-from azjax.games.square import (
-    State,
-    bound_positions,
-    cell_names,
-    check_board,
-    make_display,
-    make_game,
-    start,
-)
 
 
 @one_per_size
@@ -28,16 +20,16 @@ def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
     check_size("mnk", rows, columns, in_a_row)
     size, cells = (rows, columns, in_a_row), rows * columns
     lines = find_lines(*size)
-    return make_game(
+    return square.make_game(
         (rows, columns),
         num_actions=cells,
         legal_actions=lambda state: (state.board == 0) & ~state.over,
         move=lambda state, action: place_stone(state, action, lines),
         name="mnk" if size == (3, 3, 3) else f"mnk:{rows}x{columns}x{in_a_row}",
         max_plies=cells,
-        init=lambda: start(np.zeros(cells)),
+        init=lambda: square.start(np.zeros(cells)),
         symmetries=symmetries(rows, columns),
-        most_positions=bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
+        most_positions=square.bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
         display=display(*size),
     )
 
@@ -54,10 +46,10 @@ def symmetries(rows: int, columns: int) -> Symmetries:
 
 def display(rows: int, columns: int, in_a_row: int) -> Display:
     """Returns the display; in its text, empty cells show their names."""
-    names = cell_names(rows, columns)
+    names = square.cell_names(rows, columns)
     width = max(map(len, names))
 
-    def render(state: State) -> str:
+    def render(state: square.State) -> str:
         marks = np.asarray(state.board).tolist()
         cells = [
             f"{'XO'[mark == -1] if mark else name:>{width}}"
@@ -66,7 +58,7 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
         texts = [" " + " | ".join(row) for row in np.reshape(cells, (rows, columns))]
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
-    return make_display(
+    return square.make_display(
         (rows, columns),
         names,
         render=render,
@@ -75,18 +67,14 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
     )
 
 
-def place_stone(state: State, cell: jax.Array, lines: np.ndarray) -> tuple[State, jax.Array]:
-    """Places the mover's stone; returns the new state and the mover's reward.
-
-    Args:
-      state: a position.
-      cell: the cell of the stone.
-      lines: `[L, length]`, the cells of each line that wins if one player fills it.
-    """
+def place_stone(
+    state: square.State, cell: jax.Array, lines: np.ndarray
+) -> tuple[square.State, jax.Array]:
+    """Places the mover's stone, which wins if it fills one of the lines `[L, length]`."""
     mark = 1 - 2 * state.player
     board = state.board.at[cell].set(mark)
     won = jnp.any(jnp.all(board[lines] == mark, axis=1))
-    return State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
+    return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
 
 
 @functools.cache
@@ -104,7 +92,7 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
     """Raises ValueError if a board is too small or too large, or a line does not fit on it."""
-    check_board(name, rows, columns)
+    square.check_board(name, rows, columns)
     longest = max(rows, columns)
     if not 1 <= in_a_row <= longest:
         raise ValueError(

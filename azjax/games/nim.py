@@ -24,15 +24,10 @@ _LABELED = 2**27  # Bytes of these labels; still larger games have none.
 
 
 class State(NamedTuple):
-    """A position.
+    """A position."""
 
-    Attributes:
-      heaps: `int8 [heaps]`, the stones left in each heap.
-      player: `int8 []`, who is to move.
-    """
-
-    heaps: jax.Array
-    player: jax.Array
+    heaps: jax.Array  # `int8 [heaps]`, the stones left in each heap.
+    player: jax.Array  # `int8 []`, who is to move.
 
 
 def make(*sizes: int) -> Game:

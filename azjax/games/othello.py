@@ -4,16 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Display, Game, Symmetries, one_per_size
-from azjax.games.square import (
-    State,
-    cell_names,
-    diagonals,
-    make_display,
-    make_game,
-    start,
-    with_pass,
-)
+from azjax.games import square
+from azjax.games.base import Game, one_per_size
 
 _SIZES = range(4, 17, 2)  # A row fits in 32 bits, but larger boards are not tested.
 _COUNTED = {4: 65_509}  # Reachable positions, counted by `solver.solve`.
@@ -68,12 +60,12 @@ def make(n: int = 8) -> Game:
         is_held = jnp.any(shift(runs) & own[None], axis=1, keepdims=True)
         return _union(jnp.where(is_held, runs, 0))
 
-    def legal_actions(state: State) -> jax.Array:
+    def legal_actions(state: square.State) -> jax.Array:
         mark = 1 - 2 * state.player
         free = unpack(moves(words(state.board == mark), words(state.board == -mark)))
         return jnp.append(free, ~jnp.any(free)) & ~state.over
 
-    def move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+    def move(state: square.State, action: jax.Array) -> tuple[square.State, jax.Array]:
         mark = 1 - 2 * state.player
         own, other = words(state.board == mark), words(state.board == -mark)
         placed = words(jnp.arange(cells) == action)
@@ -82,34 +74,25 @@ def make(n: int = 8) -> Game:
         own, other = own | turned | placed, other & ~turned
         over = ~jnp.any(moves(own, other) | moves(other, own))
         ahead = jnp.sign(jnp.sum(board * mark, dtype=jnp.int32)).astype(jnp.float32)
-        return State(board, 1 - state.player, over), jnp.where(over, ahead, 0.0)
+        return square.State(board, 1 - state.player, over), jnp.where(over, ahead, 0.0)
 
     discs = np.zeros((n, n), np.int8)
     discs[n // 2 - 1 : n // 2 + 1, n // 2 - 1 : n // 2 + 1] = [[-1, 1], [1, -1]]
-    return make_game(
+    return square.make_game(
         (n, n),
         cells + 1,
         legal_actions,
         move,
         name="othello" if n == 8 else f"othello:{n}",
         max_plies=2 * (cells - 4),
-        init=lambda: start(discs),
-        symmetries=symmetries(n),
+        init=lambda: square.start(discs),
+        # Those of the first four discs.
+        symmetries=square.with_pass(square.diagonals(n)),
         most_positions=_COUNTED.get(n, 2 * 2**4 * 3 ** (cells - 4)),
-        display=display(n),
+        display=square.make_display((n, n), (*square.cell_names(n, n), "pass")),
     )
 
 
 def _union(rows: jax.Array) -> jax.Array:
     """Returns the bitwise OR `[n]` of words `[8, n]`."""
     return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
-
-
-def symmetries(n: int) -> Symmetries:
-    """Returns the symmetries of the first four discs: identity, half turn, two reflections."""
-    return with_pass(diagonals(n))
-
-
-def display(n: int) -> Display:
-    """Returns the display; the last action is a pass, which has no cell."""
-    return make_display((n, n), (*cell_names(n, n), "pass"))

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax._settings import did_you_mean
 from azjax.games.base import Display, Game, Symmetries, guard_step
 
 LARGEST = 32  # Rows and columns; larger numbers are typing errors.
@@ -17,17 +16,11 @@ ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
 
 class State(NamedTuple):
-    """A position.
+    """A position."""
 
-    Attributes:
-      board: `int8 [rows * columns]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
-      player: `int8 []`, who is to move: 0 = X, 1 = O.
-      over: `bool []`, whether a player has won or no move is left.
-    """
-
-    board: jax.Array
-    player: jax.Array
-    over: jax.Array
+    board: jax.Array  # `int8 [rows * columns]`, row 0 on top: 1 = X, -1 = O, 0 = empty.
+    player: jax.Array  # `int8 []`, who is to move: 0 = X, 1 = O.
+    over: jax.Array  # `bool []`, whether a player has won or no move is left.
 
 
 def check_board(name: str, rows: int, columns: int, least: tuple[int, int] = (1, 1)) -> None:
@@ -74,22 +67,13 @@ def make_game(
 def observation_planes(
     board: jax.Array, player: jax.Array, board_shape: tuple[int, int], encoding: str
 ) -> jax.Array:
-    """Encodes a board of stones as planes `bool [H, W, C]`, in one of the `ENCODINGS`.
+    """Encodes a board of stones `int8 [H * W]` as planes `bool [H, W, C]`.
 
-    Args:
-      board: `int8 [H * W]`, 1 and -1 for the stones of players 0 and 1.
-      player: `int8 []`, who is to move.
-      board_shape: `(H, W)`.
-      encoding: `"absolute"`: first player's stones, second player's stones, and whether the
-        first player is to move. `"relative"`: the mover's stones, the opponent's.
-
-    Raises:
-      ValueError: if the encoding has another name.
+    `"absolute"`: first player's stones, second player's stones, and whether the first player is to
+    move. `"relative"`: the mover's stones, the opponent's.
     """
     if encoding not in ENCODINGS:
-        names = " or ".join(map(repr, ENCODINGS))
-        meant = did_you_mean(encoding, ENCODINGS)
-        raise ValueError(f"unknown encoding {encoding!r}: use {names}{meant}")
+        raise ValueError(f"unknown encoding {encoding!r}: use 'absolute' or 'relative'")
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":
@@ -111,11 +95,9 @@ def with_pass(cells: np.ndarray) -> Symmetries:
 
 
 def bound_positions(fillings: Sequence[int]) -> int:
-    """Returns an upper bound on the number of positions of a game.
+    """Bounds the number of positions, by how many sets of cells each number of stones can occupy.
 
-    Args:
-      fillings: for each number of stones, the number of sets of cells that they can occupy. Half
-        of the stones, rounded down, belong to O.
+    Half of the stones, rounded down, belong to O.
     """
     return sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
 

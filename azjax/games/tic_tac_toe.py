@@ -15,14 +15,7 @@ LINES = find_lines(3, 3, 3)  # The eight ways to win.
 
 
 def from_board(board: Sequence[int] | np.ndarray) -> State:
-    """Returns the state of a board; the numbers of X and O determine the player to move.
-
-    Args:
-      board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
-
-    Raises:
-      ValueError: if the position is unreachable.
-    """
+    """Returns the state of a board of nine numbers: 1 = X, -1 = O, 0 = empty."""
     cells = np.asarray(board)
     if cells.shape != (9,) or not np.isin(cells, (-1, 0, 1)).all():
         raise ValueError(

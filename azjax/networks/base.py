@@ -125,7 +125,7 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
         about = pathlib.Path("/proc/cpuinfo")
         is_fast = not convolves and about.exists() and "amx_bf16" in about.read_text()
     else:
-        is_fast = not any(map(_is_old, jax.devices()))
+        is_fast = platform == "tpu" or not any(map(_is_old, jax.devices()))
     return jnp.dtype("bfloat16" if is_fast else "float32")
 
 
