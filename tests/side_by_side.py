@@ -7,7 +7,7 @@ from azjax import games
 
 
 def assert_same_rules(name, ours, num_games=64):
-    """Also, the same planes, and pictures in Othello and Hex. In Hex, actions of pgx are cells."""
+    """Also, the same planes. In Hex, actions of pgx are cells."""
     both, rng, plies = (games.make(ours), games.make(f"pgx:{name}")), np.random.default_rng(0), 0
     mirror = np.append(np.arange(121).reshape(11, 11).T, 121) if name == "hex" else None
 
@@ -31,12 +31,6 @@ def assert_same_rules(name, ours, num_games=64):
             expected = np.where(turned, expected[:, mirror], expected)
         for one, other in zip(found, (over, player, expected), strict=False):
             np.testing.assert_array_equal(one, other)
-        pictures = {
-            str(game.display.draw(jax.tree.map(lambda leaf: leaf[0], each), size=90))
-            for game, each in zip(both, (states, others), strict=True)
-            if name in ("othello", "hex")
-        }
-        assert len(pictures) < 2
         if over.all():
             break
         actions = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1).astype(np.int32)

@@ -2,11 +2,9 @@
 
 `PUCT` is AlphaZero's search, `Gumbel` that of Gumbel AlphaZero, and `UCT` the classic one without
 priors. `MctxGumbel` and `MctxMuZero` are mctx's own policies. A custom algorithm is any object with
-the members of `Algorithm`. The first three take values in [-1, 1], never choose an illegal action
-at any depth, and handle games that end inside the tree. Their tree, Gumbel's selection below the
-root and its transform of Q come from `mctx`. The loop is `simulate.grow`; unlike the loop of
-`mctx.search`, it does not search below finished games. `paths.grow` is its form for GPUs, and
-`leaves.grow` that for a single deep search.
+the members of `Algorithm`. The tree, Gumbel's selection below the root and its transform of Q come
+from `mctx`. The loop is `simulate.grow`; unlike the loop of `mctx.search`, it does not search below
+finished games. `paths.grow` is its form for GPUs, and `leaves.grow` that for one deep search.
 """
 
 from azjax.search import leaves, paths, simulate

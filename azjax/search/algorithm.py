@@ -33,13 +33,10 @@ Node `ROOT` is the root. The main fields, and one method:
 class Algorithm(Protocol):
     """A search algorithm: its settings, and its rule for selecting actions.
 
-    Any object with these members can be passed to `make_search` and to players (`players.agents`).
-    If it is hashable, as the frozen dataclass `PUCT` is, training (`training.Parts`) and other
-    functions that cache compiled programs also take it. `examples/search_rule.py` is a complete
-    algorithm in 40 lines.
-
-    In self-play, an algorithm draws two things itself: noise in the roots' priors, where
-    `Roots.add_noise`, and the action, by `Roots.temperature`.
+    Any object with these members can be passed to `make_search` and to players (`players.agents`);
+    a hashable one, such as a frozen dataclass, also to training (`training.Parts`).
+    `examples/search_rule.py` is a complete algorithm in 40 lines. An algorithm itself draws the
+    noise in the roots' priors, where `Roots.add_noise`, and the action, by `Roots.temperature`.
     """
 
     @property
@@ -54,25 +51,16 @@ class Algorithm(Protocol):
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the action depends only on the position; see `players.Agent`.
-
-        That is without noise, at temperature 0 and with a deterministic evaluator.
-        """
+        """Whether the action depends only on the position, without noise, at temperature 0."""
         ...
 
     def select(self, roots: "Roots") -> "Selection | SearchResult":
         """Returns the functions that select actions in the trees of a batch of positions.
 
-        An algorithm with a loop of its own, such as a policy of mctx, searches here, with
-        `roots.expand` or the functions of `search.simulate`, and returns the result. A rule without
-        noise or extra data needs four fields:
-
-        ```python
-        return Selection(roots.logits, at_root=act, below=act, finish=finish)
-        ```
-
-        Here, `act(tree, node)` gets one tree. `finish(tree)` gets all trees and usually ends with
-        `make_result(tree, action, visit_shares(tree))`.
+        A rule without noise needs `Selection(roots.logits, at_root=act, below=act, finish=finish)`,
+        where `finish` usually ends with `make_result(tree, action, visit_shares(tree))`. An
+        algorithm with another loop, such as a policy of mctx, searches here, with `roots.expand` or
+        the functions of `search.simulate`, and returns the result.
         """
         ...
 
@@ -136,9 +124,9 @@ class Selection(NamedTuple):
     # `float32 [B, A]`, the prior of the roots, including noise. Illegal actions are masked
     # afterwards.
     logits: jax.Array
-    # `(tree, node) -> action int32 []`, for the root of one tree. The tree has no axis `B` (see
-    # `Tree`), and `node` is `int32 []`. The action must be one of `legal_actions(tree, node)`, even
-    # where values or logits are NaN; in a finished game, any action.
+    # `(tree, node int32 []) -> action int32 []`, for the root of one tree, without the axis `B`.
+    # The action must be one of `legal_actions(tree, node)`, even where values or logits are NaN; in
+    # a finished game, any action.
     at_root: Callable[[Tree, jax.Array], jax.Array]
     # The same for all other nodes. It may look at this node and at those below it, so that a choice
     # stays the same until a simulation passes through the node.
@@ -187,8 +175,7 @@ class SearchResult(NamedTuple):
 def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
     """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
 
-    Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf gives a prior of
-    zero, but does not make a legal action illegal. NaN is kept.
+    An evaluator's -inf gives a prior of zero, but does not make a legal action illegal. NaN stays.
     """
     clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
     return jnp.where(legal, clipped, NEVER)
@@ -236,12 +223,10 @@ def visit_shares(tree: Tree) -> jax.Array:
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
     """Draws an action with probabilities proportional to `visits ** (1 / temperature)`.
 
-    Temperature 0 means the most visited action; ties go to the lowest. Others count as at least
-    1e-3.
+    Temperature 0 means the most visited action; ties go to the lowest.
     """
-    logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
-        temperature, 1e-3
-    )
+    divisor = jnp.maximum(temperature, 1e-3)  # A smaller one could overflow.
+    logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / divisor
     drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf))
     return jnp.where(temperature > 0, drawn, jnp.argmax(visits)).astype(jnp.int32)
 

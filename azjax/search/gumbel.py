@@ -84,14 +84,11 @@ class Gumbel:
 
 
 def considered_visits(considered: jax.Array, budget: int, most: int) -> jax.Array:
-    """Returns the schedule of sequential halving (Karnin et al. 2013), as in Gumbel AlphaZero.
+    """Returns `int32 [B, budget]`: simulation `i` visits an action that has had this many visits.
 
-    All phases take an equal share of the budget. Each phase visits its actions equally often and
-    passes the better half on to the next phase. The first phase has `considered [B]` actions, at
-    most `most`, and the last one has two.
-
-    Returns:
-      `int32 [B, budget]`: simulation `i` visits an action that has had this many visits.
+    This is sequential halving (Karnin et al. 2013): each phase takes an equal share of the budget
+    and passes the better half of its actions on to the next phase. The first phase has
+    `considered [B]` actions, at most `most`, and the last one has two.
     """
     i = jnp.arange(budget, dtype=jnp.int32)[None]
     left = jnp.maximum(considered, 1)[:, None]

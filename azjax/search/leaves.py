@@ -22,10 +22,7 @@ from azjax.search.simulate import add_leaf, backup, expand, init, select
 
 
 def grow(roots: Roots, selection: Selection, num_simulations: int, *, together: int) -> Tree:
-    """Returns the trees after all simulations.
-
-    The largest divisor of `num_simulations` up to `together` leaves are evaluated together.
-    """
+    """Returns the trees after all simulations; a divisor of their number are made together."""
     tree = init(roots, selection, num_simulations)
     leaves = next(n for n in range(together, 0, -1) if num_simulations % n == 0)
     one = functools.partial(simulate, roots, selection, leaves)

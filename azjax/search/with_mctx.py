@@ -30,19 +30,13 @@ from azjax.search.evaluators import Evaluator, Function, checked, evaluate_state
 
 
 class MctxFns(NamedTuple):
-    """A game and an evaluator as arguments of mctx's policies.
-
-    All functions raise ValueError, while tracing, if the states are not a batch of the game.
-    """
+    """A game and an evaluator as arguments of mctx's policies."""
 
     # `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
     root: Callable[[Any, jax.Array, State], mctx.RootFnOutput]
-    # `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`, with the rewards and
-    # discounts of `games.base.Step`. The value is for the player to move, and 0 once the game is
-    # over. Logits of illegal actions are `NEVER`, which is finite.
+    # `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`; see `Expansion`.
     recurrent_fn: Callable[..., tuple[mctx.RecurrentFnOutput, State]]
-    # `states -> bool [B, A]`, True = not allowed. Policies need it, since they do not derive it
-    # from the logits.
+    # `states -> bool [B, A]`, True = not allowed; policies do not derive it from the logits.
     invalid_actions: Callable[[State], jax.Array]
 
 
@@ -195,14 +189,14 @@ def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
 
 
 @dataclasses.dataclass(frozen=True)
-class MctxGumbel:
-    """`mctx.gumbel_muzero_policy` with its defaults; `MctxPolicy` takes other arguments."""
+class _Default:
+    """A policy of mctx with its defaults, by name; `MctxPolicy` takes other arguments."""
 
-    algorithm: Literal["mctx_gumbel"] = dataclasses.field(default="mctx_gumbel", kw_only=True)
-    """mctx's own policy of Gumbel MuZero, with its loop."""
+    algorithm: str = dataclasses.field(default="", kw_only=True)
     num_simulations: Simulations = 32
     """Positions evaluated per move, without the root."""
 
+    policy = staticmethod(mctx.gumbel_muzero_policy)
     is_deterministic = True
 
     def __post_init__(self):
@@ -210,23 +204,21 @@ class MctxGumbel:
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches by mctx's policy."""
-        return MctxPolicy(mctx.gumbel_muzero_policy, self.num_simulations).select(roots)
+        return MctxPolicy(self.policy, self.num_simulations).select(roots)
 
 
 @dataclasses.dataclass(frozen=True)
-class MctxMuZero:
-    """`mctx.muzero_policy` with its defaults; `MctxPolicy` takes other arguments."""
+class MctxGumbel(_Default):
+    """`mctx.gumbel_muzero_policy` with its defaults."""
+
+    algorithm: Literal["mctx_gumbel"] = dataclasses.field(default="mctx_gumbel", kw_only=True)
+    """mctx's own policy of Gumbel MuZero, with its loop."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxMuZero(_Default):
+    """`mctx.muzero_policy` with its defaults."""
 
     algorithm: Literal["mctx_muzero"] = dataclasses.field(default="mctx_muzero", kw_only=True)
     """mctx's own policy of MuZero, with its loop."""
-    num_simulations: Simulations = 32
-    """Positions evaluated per move, without the root."""
-
-    is_deterministic = True
-
-    def __post_init__(self):
-        check("search", self)
-
-    def select(self, roots: Roots) -> SearchResult:
-        """Searches by mctx's policy."""
-        return MctxPolicy(mctx.muzero_policy, self.num_simulations).select(roots)
+    policy = staticmethod(mctx.muzero_policy)

@@ -364,8 +364,14 @@ def test_refused_nnx_modules(tic_tac_toe):
     rows = [
         (Variant(nnx.Rngs(0)), "make is of type Variant: give a function of rngs that makes a new"),
         (nn.Dense(3), "make is of type Dense: ... for a module of flax.linen, use from_module"),
-        (lambda rngs: made, "make returns Variant, which cannot be called or has no new parameters"),
-        (lambda rngs: 3, "make returns int, which ... new module of flax.nnx with a method __call__("),
+        (
+            lambda rngs: made,
+            "make returns Variant, which cannot be called or has no new parameters",
+        ),
+        (
+            lambda rngs: 3,
+            "make returns int, which ... new module of flax.nnx with a method __call__(",
+        ),
         (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
         (dropout(kept=True), "Variant keeps a random state, but networks draw"),
         (dropout(), "or draws random numbers (`determin"),

@@ -65,7 +65,7 @@ def test_games_satisfy_the_contract():
         check_game(games.make(name), num_games=16)
 
 
-# Games of pgx have the rules and pictures of ours.
+# Games of pgx have the rules of ours.
 
 SAME = {"connect_four": "connect_four", "othello": "othello", "hex": "hex_swap"}
 
