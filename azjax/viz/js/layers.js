@@ -4,7 +4,7 @@ import { numbers } from "./dom.js";
 // Networks in their folded form, layer by layer, in float32. Layouts are those of Python: boards
 // `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`.
 
-/** The MLP of `azjax/networks/mlp.py`, or the residual network of `resnet.py`, dense or of convolutions. */
+/** The MLP or the residual network of `azjax/networks/resnet.py`, dense or of convolutions. */
 export class Network {
   constructor({ kind, encoding, blocks, norm, layers }, game) {
     Object.assign(this, { kind, encoding, blocks, norm, game, layers: unpackLayers(layers) });
