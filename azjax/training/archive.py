@@ -1,4 +1,4 @@
-"""The position buffer (Go-Exploit): positions met in self-play, from which games may start."""
+"""The archive of Go-Exploit: positions met in self-play, from which games may start."""
 
 from typing import Any, NamedTuple
 
@@ -10,12 +10,12 @@ from azjax.games.base import State
 
 
 class Archive(NamedTuple):
-    """The position buffer: positions met in self-play, from which new games may start.
+    """A hash table of positions with `K` buckets.
 
     Random openings reach some positions rarely or never. Starting games uniformly from the
     positions met so far covers them evenly, as in Go-Exploit (Trudeau and Bowling 2023, "Targeted
-    Search Control in AlphaZero"). The buffer is a hash table with `K` buckets. A position is stored
-    once, however often it is met, until a position with the same bucket replaces it.
+    Search Control in AlphaZero"). A position is stored once, however often it is met, until a
+    position with the same bucket replaces it.
     """
 
     entries: Any  # [K, ...], the content of each bucket.
@@ -25,7 +25,7 @@ class Archive(NamedTuple):
 
 
 def make_archive(example: Any, places: int) -> Archive:
-    """Returns an empty buffer with `places` buckets, for entries of the shapes of `example`."""
+    """Returns an empty archive with `places` buckets, for entries of the shapes of `example`."""
     entries = jax.tree.map(lambda x: jnp.broadcast_to(x, (places, *jnp.shape(x))), example)
     nowhere = jnp.zeros(places, jnp.int32)
     return Archive(entries, jnp.zeros(places, bool), nowhere, jnp.int32(0))
@@ -52,11 +52,7 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
 
 
 def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
-    """Draws an entry uniformly, by a number `float32 []` in [0, 1).
-
-    Returns:
-      The entry, and whether the buffer has any, `bool []`.
-    """
+    """Returns the entry of a number `float32 []` in [0, 1), and whether there is any, `bool []`."""
     chosen = jnp.floor(uniform * archive.used.astype(uniform.dtype)).astype(jnp.int32)
     place = archive.filled[jnp.minimum(chosen, archive.used - 1)]
     return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.used > 0

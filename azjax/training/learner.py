@@ -77,10 +77,7 @@ class LearnerConfig:
 
 
 class LearnerState(NamedTuple):
-    """State of the learner.
-
-    Self-play and verification use the running average.
-    """
+    """State of the learner; self-play and verification use the running average."""
 
     variables: Variables  # Those of the network; the optimizer updates `params`.
     average: Variables  # Their running average; the newest value if it is not a float.
@@ -123,10 +120,9 @@ def alphazero_loss(
     KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts
     surprising samples into its buffer more often (Wu 2020, policy surprise weighting).
 
-    Returns:
-      The total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
-      `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
-      the entropy of the target; `l2`, which is `l2 ||theta||^2`.
+    Returns the total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
+    `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
+    the entropy of the target; `l2`, which is `l2 ||theta||^2`.
     """
     logits, value = (output.astype(jnp.float32) for output in outputs[:2])
     chex.assert_equal_shape([logits, samples.policy, samples.legal])
@@ -160,16 +156,14 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimizer: clipping, AdamW or SGD with momentum 0.9, and the schedule.
-
-    It flattens gradients into one vector, so that fewer operations are compiled.
-    """
+    """Builds the optimizer: clipping, AdamW or SGD with momentum 0.9, and the schedule."""
     direction = optax.scale_by_adam() if config.optimizer == "adam" else optax.trace(0.9)
     limit = config.clip_norm
     if isinstance(limit, Tracer):
         limit = jnp.where(limit > 0, limit, jnp.inf)
     if not is_zero(limit):
         direction = optax.chain(optax.clip_by_global_norm(limit), direction)
+    # Flattened to one vector, so that fewer operations are compiled.
     return optax.chain(
         optax.flatten(direction),
         optax.add_decayed_weights(config.weight_decay, _decays),
@@ -177,16 +171,15 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
     )
 
 
-def _is_float(leaf: jax.Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jnp.inexact)
-
-
 def _decays(params: Any) -> Any:
-    def decays(path, leaf):
-        del leaf
+    def decays(path, _):
         return jax.tree_util.keystr(path[-1:], simple=True) not in ("bias", "scale")
 
     return jax.tree_util.tree_map_with_path(decays, params)
+
+
+def _keep_type(mean: jax.Array, new: jax.Array) -> jax.Array:
+    return mean.astype(new.dtype) if jnp.issubdtype(new.dtype, jnp.inexact) else new
 
 
 def make_learner(
@@ -198,10 +191,8 @@ def make_learner(
 ) -> Learner:
     """Builds the learner of a network, with any optax optimizer.
 
-    The loss is `(outputs, params, samples, axis_name) -> (total, terms)`, see `alphazero_loss`. The
-    terms become metrics under their names. The learner averages both over devices. `steps` are
-    optimizer steps per iteration, and `ema_decay` is the decay of the running average of the
-    parameters; 0: no averaging.
+    The terms of the loss, see `alphazero_loss`, become metrics under their names; the learner
+    averages them over devices. `steps` are optimizer steps per iteration.
     """
     if steps < 1:
         raise ValueError(f"steps is {steps}: use 1 or more")
@@ -231,14 +222,10 @@ def make_learner(
         change = mixes_types(optimizer.update)
         updates, opt_state = change(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
-        # At first, the average covers few steps, so that random initial weights are soon forgotten.
+        # As in TensorFlow's moving average: at first it covers few steps, to forget random weights.
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         average = optax.incremental_update(variables, state.average, 1 - decay)
-        average = jax.tree.map(
-            lambda mean, new: mean.astype(new.dtype) if _is_float(new) else new,
-            average,
-            variables,
-        )
+        average = jax.tree.map(_keep_type, average, variables)
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
         return LearnerState(variables, average, opt_state, state.step + 1), losses
 

@@ -1,7 +1,7 @@
 """Estimate of the memory that training needs on each device.
 
-The network, the optimizer state, the buffer and the trees follow from shapes, before anything is
-compiled. The memory of the computation comes from XLA's analysis of the compiled program.
+The network, the optimizer state and the buffer follow from shapes, before anything is compiled. The
+memory of the computation comes from XLA's analysis of the compiled program.
 """
 
 import functools
@@ -14,19 +14,18 @@ import jax
 from jax.sharding import Mesh
 
 from azjax.games.base import Game, init_batch
-from azjax.search import Algorithm, make_search
-from azjax.search.evaluators import uniform_evaluator
+from azjax.search import Algorithm, make_search, simulate, uniform_evaluator
+from azjax.search.make import default_grow
 from azjax.training.mesh import abstract_state
 from azjax.training.parts import Parts
-from azjax.training.selfplay import group_size
 
 _LESS = {  # How to reduce each part.
     "network": "a smaller network",
     "optimizer": "a smaller network",
     "buffer": "a smaller replay.capacity or selfplay.archive, or fewer selfplay.games",
-    "tree": "fewer search.num_simulations, or fewer selfplay.games_at_once",
-    "work": "fewer selfplay.games, selfplay.games_at_once, selfplay.unroll_length, "
-    "selfplay.opening_plies, learner.steps, a smaller learner.batch_size or network",
+    "work": "fewer search.num_simulations, selfplay.games, selfplay.games_at_once, "
+    "selfplay.unroll_length, selfplay.opening_plies, learner.steps, a smaller learner.batch_size "
+    "or network",
 }
 
 
@@ -35,9 +34,8 @@ class Estimate(NamedTuple):
 
     network: int  # Variables and their running average.
     optimizer: int  # The optimizer state.
-    buffer: int  # The replay buffer, the games in flight and the position buffer.
-    tree: int  # The search trees of the games that are played together.
-    work: int  # Everything else, such as activations, gradients and copies.
+    buffer: int  # The replay buffer, the games in flight and the archive.
+    work: int  # Everything else, such as search trees, activations, gradients and copies.
     limit: int  # The memory of the device.
 
     @property
@@ -56,9 +54,7 @@ def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
     network = _bytes_of((learner.variables, learner.average))
     optimizer = _bytes_of((learner.opt_state, learner.step))
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
-    together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
-    tree = together * tree_bytes(parts.search, parts.game)
-    lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
+    lasting = Estimate(network, optimizer, buffer, 0, device_memory(mesh))
     if program is None:
         return lasting
     used = program.memory_analysis()
@@ -67,10 +63,7 @@ def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
 
 
 def check_fits(needs: Estimate) -> None:
-    """Raises a ValueError if training exceeds the memory of a device.
-
-    The message names the largest part and the settings that reduce it.
-    """
+    """Raises a ValueError if training exceeds a device; names the largest part and the advice."""
     if needs.total <= needs.limit:
         return
     largest = max(_LESS, key=lambda part: getattr(needs, part))
@@ -81,10 +74,7 @@ def check_fits(needs: Estimate) -> None:
 
 
 def check_trees(search: Algorithm, game: Game, positions: int) -> None:
-    """Raises a ValueError if the trees of a batched search exceed the memory of one device.
-
-    The message names the largest number of simulations that fits.
-    """
+    """Raises a ValueError if the trees of a batched search exceed the memory of one device."""
     needed, limit = positions * tree_bytes(search, game), device_memory()
     if needed > limit:
         most = max(1, search.num_simulations * limit // needed - 2)  # 2: the root and rounding.
@@ -95,7 +85,7 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
         )
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)  # Tracing takes longer than a search of one position.
 def tree_bytes(search: Algorithm, game: Game) -> int:
     """Returns the bytes of one search tree, with its states and the arrays of the algorithm."""
 
@@ -103,7 +93,10 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
         find = make_search(search, game, uniform_evaluator(game))
         return find(None, jax.random.key(0), init_batch(game, 1)).tree
 
-    return _bytes_of(jax.eval_shape(one_tree))
+    nodes = search.num_simulations + 1
+    is_loop = default_grow(jax.default_backend()) is simulate.grow
+    paths = 0 if is_loop else 4 * nodes * (3 + min(nodes, game.max_plies + 1))  # Of `paths.Paths`.
+    return _bytes_of(jax.eval_shape(one_tree)) + paths
 
 
 def device_memory(mesh: Mesh | None = None) -> int:

@@ -40,10 +40,10 @@ class SelfPlayConfig:
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
     """Maximum number of random opening moves; the number is uniform from 0."""
     archive: Annotated[int, Range(0, 2**23)] = 0
-    """Buckets of the position buffer, from which games may start; see `archive.Archive`.
+    """Buckets of the archive, from which games may start; see `archive.Archive`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
-    """Of the games with random openings, the fraction that start from the position buffer
+    """Of the games with random openings, the fraction that start from the archive
     instead."""
     temperature: NonNegative = 1.0
     """PUCT and UCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""

@@ -111,7 +111,7 @@ def start_games(
 
 
 def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
-    """Starts a game from the position buffer, or with random moves that do not end it."""
+    """Starts a game from the archive, or with random moves that do not end it."""
     key_archive = key
     if archive is not None:
         key, key_archive = jax.random.split(key)

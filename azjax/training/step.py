@@ -28,7 +28,7 @@ class TrainState:
     learner: LearnerState
     replay: Any  # The replay buffer; leaves [shards, ...].
     games: Games  # The games in flight; leaves [B, ...].
-    archive: Archive | None  # The position buffer.
+    archive: Archive | None  # Positions from which games may start.
     key: jax.Array  # Of the run; iteration `i` uses only `fold_in(key, i)`.
     iteration: jax.Array  # int32 [], number of completed iterations.
 

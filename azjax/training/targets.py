@@ -33,7 +33,7 @@ class Transition(NamedTuple):
     discount: jax.Array  # float32 [], see `games.base.Step`; 0 if the move ended the game.
     extra: Any = ()  # What `Targets.note` returns.
     after: Afterstate | tuple[()] = ()  # In games with chance.
-    new_starts: Any = ()  # `Games [2, ...]` for the position buffer, if there is one.
+    new_starts: Any = ()  # `Games [2, ...]` for the archive, if there is one.
 
 
 def afterstate(game: Game, encoding: str, step: Step) -> Afterstate | tuple[()]:

@@ -60,7 +60,7 @@ def make_parts(game, encoding="relative", **settings):
     return playing(game, "algorithm", "evaluate", encoding, "grow", **settings)
 
 
-# --- Openings, also from the position buffer ----------------------------------------------
+# --- Openings, also from the archive ----------------------------------------------
 
 
 @jax.jit
@@ -85,7 +85,7 @@ def several(solution):
 
 @pytest.fixture(scope="module")
 def stored(several):
-    """A position buffer with several positions, and their plies plus 100."""
+    """An archive with several positions, and their plies plus 100."""
     kept = several[0]._replace(ply=several[0].ply + 100)
     return add_batch(make_archive(take(kept, 0), PLACES), kept)
 
@@ -234,7 +234,7 @@ def test_all_games_restart_in_each_iteration_without_carry_over():
     assert (results[0][1].action != results[1][1].action).any()
 
 
-# --- The position buffer -------------------------------------------------------------------
+# --- The archive -------------------------------------------------------------------
 
 draw_all = jax.jit(jax.vmap(draw, in_axes=(None, 0)))
 

@@ -93,7 +93,7 @@ def test_games_that_start_alike_are_an_alarm_unless_moves_are_drawn(monkeypatch)
     for search, archive, count, alarms in (
         (Gumbel(), None, 1, False),
         (same, None, 1, True),
-        (same, 2, 2, False),  # Starts from the position buffer.
+        (same, 2, 2, False),  # Starts from the archive.
         (PUCT(), None, 1, False),
         (UCT(), None, 1, False),
     ):

@@ -244,8 +244,8 @@ def bytes_of(*trees):
 
 
 def test_each_device_holds_its_share():
-    """Of games, buffer and trees; the network and the position buffer are replicated."""
-    parts = make_parts(change(SMALL, selfplay={"archive": 100, "games_at_once": 16}))
+    """Of games and buffer; the network and the archive are replicated."""
+    parts = make_parts(change(SMALL, selfplay={"archive": 100}))
     for devices in (1, 2):
         mesh = training.make_mesh(jax.devices()[:devices])
         state, needs = training.abstract_state(parts, mesh), estimate(parts, mesh)
@@ -253,9 +253,6 @@ def test_each_device_holds_its_share():
         assert needs.network == bytes_of(learner.variables, learner.average)
         assert needs.optimizer == bytes_of(learner.opt_state, learner.step)
         assert needs.buffer == bytes_of(state.replay, state.games, state.archive)
-        assert needs.tree == 16 * tree_bytes(parts.search, parts.game)
-    more = make_parts(change(SMALL, selfplay={"games_at_once": 0}), platform="tpu")
-    assert estimate(more, mesh).tree == 32 * tree_bytes(parts.search, parts.game)
 
 
 class Program:
@@ -273,7 +270,7 @@ def test_work_is_the_extra_memory_of_a_program():
     """Outputs that alias arguments are counted once."""
     parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
     lasting = estimate(parts, mesh)
-    assert lasting.work == 0 < lasting.total == sum(lasting[:5])
+    assert lasting.work == 0 < lasting.total == sum(lasting[:4])
     size = lasting.total
     assert estimate(parts, mesh, Program(size, 100, 0, 400)) == lasting._replace(work=500)
     assert estimate(parts, mesh, Program(size, size, size, 300)) == lasting._replace(work=300)
@@ -281,20 +278,24 @@ def test_work_is_the_extra_memory_of_a_program():
 
 
 def test_training_that_does_not_fit_is_rejected_with_advice(monkeypatch, tic_tac_toe):
-    sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
-    check_fits(sound._replace(tree=99))
-    said = "the run needs ...B on each...: tree takes most...so use fewer search.num_simulations"
-    assert_refused((functools.partial(check_fits, sound._replace(tree=1000)), said))
-    needs = Estimate(1_500_000, 2_000, 30, 4, 5_000_000_000, 7_000_000_000)
+    sound = Estimate(network=1, optimizer=2, buffer=3, work=5, limit=115)
+    check_fits(sound._replace(work=99))
+    said = "the run needs ...B on each...: work takes most...so use fewer search.num_simulations"
+    assert_refused((functools.partial(check_fits, sound._replace(work=1000)), said))
+    needs = Estimate(1_500_000, 2_000, 30, 5_000_000_000, 7_000_000_000)
     assert memory.describe(needs, 2) == (
         "memory on each of 2 devices: 5.0 GB of 7.0 GB\n"
-        "network 1.5 MB, optimizer 2 kB, buffer 30 B, tree 4 B, work 5.0 GB"
+        "network 1.5 MB, optimizer 2 kB, buffer 30 B, work 5.0 GB"
     )
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:
         check_trees(Gumbel(num_simulations=10**6), tic_tac_toe, 100)
     advice = int(str(error.value).split("use at most ")[1].split()[0])
     check_trees(Gumbel(num_simulations=advice), tic_tac_toe, 100)
+    in_loop = memory.tree_bytes(Gumbel(4), tic_tac_toe)
+    monkeypatch.setattr(memory, "default_grow", lambda platform: paths.grow)
+    # 5 nodes, each with an action, a leaf, a side and a path of up to 5 nodes.
+    assert memory.tree_bytes.__wrapped__(Gumbel(4), tic_tac_toe) == in_loop + 4 * 5 * (3 + 5)
 
 
 def test_devices_share_the_memory_of_the_machine_or_container(monkeypatch):
