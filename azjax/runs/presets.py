@@ -174,7 +174,7 @@ def adapt(config: Config, game: Game | None, is_smoke: bool) -> tuple[Config, Pl
 
 def fit(config: Config, game: Game) -> Config:
     """Makes the network of a preset use the encoding of a game, if it has only one."""
-    if isinstance(config.network, CustomNetworkConfig) or len(game.encodings) > 1:
+    if isinstance(config.network, CustomNetworkConfig) or len(game.encodings) != 1:
         return config
     network = dataclasses.replace(config.network, encoding=game.encodings[0])
     return dataclasses.replace(config, network=network)

@@ -24,7 +24,7 @@ from azjax.search import PUCT, Gumbel, make_search, paths, simulate
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
-from azjax.training.memory import Estimate, check_fits, check_trees, estimate, tree_bytes
+from azjax.training.memory import Estimate, check_fits, check_trees, estimate
 from azjax.training.parts import SelfPlayConfig, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
 from refusals import assert_refused
