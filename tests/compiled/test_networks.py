@@ -366,11 +366,11 @@ def test_refused_nnx_modules(tic_tac_toe):
         (nn.Dense(3), "make is of type Dense: ... for a module of flax.linen, use from_module"),
         (
             lambda rngs: made,
-            "make returns Variant, which cannot be called or has no new parameters",
+            "make returns Variant, which cannot be called or has no new para",
         ),
         (
             lambda rngs: 3,
-            "make returns int, which ... new module of flax.nnx with a method __call__(",
+            "make returns int, which ... module of flax.nnx with a method __call__",
         ),
         (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
         (dropout(kept=True), "Variant keeps a random state, but networks draw"),
