@@ -8,7 +8,6 @@ field of each kind is its tag: a `Literal` whose default is the name of the kind
 import ast
 import dataclasses
 import difflib
-import functools
 import inspect
 import textwrap
 import types
@@ -188,7 +187,6 @@ def from_dict(cls: Any, content: Any, prefix: str = "", *, complete: bool = Fals
     return cls(**values)
 
 
-@functools.cache
 def field_docs(cls: type) -> dict[str, str]:
     """Returns the docstrings below the fields of a class, each on one line, from its source."""
     base = cls.__base__

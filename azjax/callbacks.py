@@ -234,9 +234,8 @@ class Strength(Callback):
     random openings, and each opening is played from both seats.
 
     The record gets the Elo differences `elo_uct` and `elo_best`; the ends of their 95% intervals,
-    `elo_uct_low`, `elo_uct_high`, `elo_best_low` and `elo_best_high`; and `elo_best_iteration`, the
-    iteration of the best older version. The matches have their own random keys and leave the
-    training state unchanged, so training is bit for bit the same without them.
+    such as `elo_uct_low`; and `elo_best_iteration`, that of the best older version. Matches have
+    their own random keys, so training is bit for bit the same without them.
     """
 
     def __init__(
@@ -248,15 +247,10 @@ class Strength(Callback):
         *,
         simulations: int = 100,
     ):
-        """Builds the players. The matches compile when the first one is played.
+        """Plays `num_games` against each opponent, half from each seat, every few iterations.
 
-        Args:
-          parts: the components of training.
-          every: iterations between two measurements.
-          num_games: games against each opponent, half of them from each seat; fewer if the game
-            has fewer openings and both players are deterministic.
-          seed: seed of all randomness in the matches.
-          simulations: simulations of UCT.
+        There are fewer games if there are fewer openings and both players are deterministic. UCT
+        has the given number of simulations. Matches compile when the first one is played.
         """
         if every < 1 or num_games < 2:
             raise ValueError(f"every is {every} and num_games {num_games}: use 1 and 2 or more")

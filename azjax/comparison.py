@@ -50,6 +50,7 @@ from azjax.training.memory import check_trees
 _RESAMPLES = 10_000
 _ENOUGH = 0.5  # Share of the seeds that must reach the target for a comparison of their costs.
 _SIGNIFICANT = 0.05
+Measure = Callable[..., float]  # `(parts, variables, search=None) -> error`.
 AXES = ("iterations", "evaluations", "moves", "seconds")  # Of curves.
 
 
@@ -143,8 +144,7 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     return states, compiled(advance, states)
 
 
-@functools.lru_cache(maxsize=1)
-def make_measure(game: Game) -> tuple[Callable[..., float], int]:
+def make_measure(game: Game) -> tuple[Measure, int]:
     """Returns `(parts, variables, search=None) -> error` of one network, and its evaluations."""
     if game.enumerable:
         solution = solver.solve(game)
@@ -170,10 +170,11 @@ def train_seeds(
     config: dict[str, Any],
     seeds: int,
     evaluations: int,
+    measuring: tuple[Measure, int],
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Curves:
     """Trains all seeds with one setting until each has made this many network evaluations."""
-    each, (measure, cost) = parts.evaluations, make_measure(parts.game)
+    each, (measure, cost) = parts.evaluations, measuring
     last = max(1, round(evaluations / each))
     every = max(iterations_between(parts, cost, 0.1), last // 100)
     states, advance = compile_seeds(parts, seeds)
@@ -222,7 +223,6 @@ def compare(
       settings: by name, a `Config` or custom `Parts`, all of one game; the first is what the others
         are compared with.
       path: the JSON file. Settings that it has already, with any name, are not trained again.
-        Custom parts are recognized by their compiled programs.
       seeds: `S`.
       iterations: of the first setting; the others make as many network evaluations. By default
         100, or as many evaluations as the settings in the file.
@@ -243,12 +243,13 @@ def compare(
     with directory.lock(path.with_name(f"{path.name}.lock"), f"writes {path.name}"):
         known, evaluations = read(path, content) if path.exists() else ([], content["evaluations"])
         done = {json.dumps(curves.config, sort_keys=True): curves for curves in known}
-        found = []
+        found, measuring = [], None
         for name, parts in made.items():
             config = _identify(settings[name])
             key = json.dumps(config, sort_keys=True)
             if key not in done:
-                done[key] = train_seeds(name, parts, config, seeds, evaluations, tell)
+                measuring = measuring or make_measure(first.game)
+                done[key] = train_seeds(name, parts, config, seeds, evaluations, measuring, tell)
                 rows = [dataclasses.asdict(curves) for curves in done.values()]
                 files.write_json(path, content | {"evaluations": evaluations, "settings": rows})
             found.append(dataclasses.replace(done[key], name=name))

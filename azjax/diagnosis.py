@@ -50,13 +50,13 @@ def diagnose(
     """
     if is_pretrained(run_dir):
         raise ValueError(f"{run_dir} comes with azjax, without a checkpoint: name a run's folder")
-    config = read_settings(run_dir)
+    config, folder = read_settings(run_dir), pathlib.Path(run_dir)
     parts = make_parts(config, game) if parts is None else parts
     mesh = training.make_mesh(jax.devices()[:1])
-    state, damage = checkpoint.restore(pathlib.Path(run_dir), parts, mesh, sets_aside=False)
+    state, damage = checkpoint.restore(folder, parts, mesh, sets_aside=False)
     if state is None:
         raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
-    records = metrics.read_records(pathlib.Path(run_dir, "metrics.jsonl"))
+    records = metrics.read_records(folder / "metrics.jsonl")
     advice = "an older one was examined; resume the run to set this one aside"
     found = [Finding("checkpoint", sentence, advice) for sentence in damage]
     return found + examine(config, parts, state, records)

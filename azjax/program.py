@@ -153,22 +153,17 @@ def open_run(
     """Makes a run ready to train; locks its directory until the `with` block ends.
 
     The directory of a new run is created last, so that a run that fails here leaves nothing behind.
-
-    Args:
-      config: the settings.
-      parts: the parts that these settings make, or custom ones if `config.parts` names them.
-      plan: when to stop and what to save.
-      run_dir: the run directory; by default the first free one of `runs/GAME-PRESET-NUMBER`.
-      preset: the preset in this name, which is `runs/GAME-NUMBER` without one.
-      resume: whether to resume the run in this directory.
-      display: whether to print on stderr what is compiled.
-      started: the `time.monotonic()` from which seconds count; now, by default.
+    `parts` are those that the settings make, or custom ones if `config.parts` names them. Seconds
+    count from `started`, a `time.monotonic()`. The other arguments are those of `train`.
     """
     started = time.monotonic() if started is None else started
     directory.check_locks()
     check_custom(parts.game)
     goal = _choose_goal(plan, parts.game)
-    _check_processes(config, plan, run_dir, resume)
+    processes.check_devices()
+    versions = certificates.versions()
+    same = {f"the version of {name}": versions[name] for name in ("azjax", "jax")}
+    processes.check_same(same | {"run_dir": run_dir, "resume": resume} | vars(config) | vars(plan))
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
     path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
@@ -193,18 +188,8 @@ def open_run(
             path = runs.create_run(path, config, content, numbered=run_dir is None)
             lock.enter_context(directory.hold(path))
         evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
-        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-        watching = verification, evaluation
-        yield Run(config, plan, started, goal, path, loop, needs, mesh.size, *watching)
-
-
-def _check_processes(config: Config, plan: Plan, run_dir: files.Path | None, resume: bool) -> None:
-    processes.check_devices()
-    if jax.process_count() > 1:
-        versions = certificates.versions()
-        same = {f"the version of {name}": versions[name] for name in ("azjax", "jax")}
-        same |= {"run_dir": run_dir, "resume": resume}
-        processes.check_same(same | vars(config) | vars(plan))
+        loop, of = Loop(parts, state, step, plan.max_iterations, started - seconds), mesh.size
+        yield Run(config, plan, started, goal, path, loop, needs, of, verification, evaluation)
 
 
 def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
@@ -296,7 +281,7 @@ class Run:
     config: Config
     plan: Plan
     started: float  # The `time.monotonic()` at which this session began.
-    goal: certificates.Goal  # That `plan.until` selects for this game.
+    goal: certificates.Goal  # Of `plan.until`, for this game.
     run_dir: pathlib.Path
     loop: Loop  # The training loop, with the state to start from.
     needs: memory.Estimate  # The memory that training needs on each device.

@@ -63,7 +63,7 @@ class Options:
 
     out: pathlib.Path = pathlib.Path("docs")
     """Folder for the pictures; existing ones are replaced."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def draw(options: Options) -> int:

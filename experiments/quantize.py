@@ -52,7 +52,7 @@ class Options:
     """The device that trained it, to record in the file. Default: that of this machine."""
     simulations: Annotated[int, Range(0)] = 0
     """Simulations of the player's search; 0: it plays without search."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def draw_positions(game: Game, evaluate: Evaluator, params, count: int = _POSITIONS) -> State:

@@ -13,7 +13,6 @@ from azjax.networks import MLPConfig, Network, make_network
 from azjax.networks.integers import VALUES
 from azjax.networks.symmetric import symmetry_group
 from azjax.runs import player as players
-from azjax.runs import pretrained
 from experiments.quantize import Quantized, add_player, quantize
 
 
@@ -68,9 +67,8 @@ def make_case(name: str, symmetric: bool = True, hidden=(16, 16), seed: int = 0)
 
 
 def forget():
-    """Clears the caches of the files of players."""
-    for function in (pretrained.names, players._load_pretrained, pretrained.read):
-        function.cache_clear()
+    """Clears the cache of the players that come with azjax."""
+    players._load_pretrained.cache_clear()
 
 
 def add_untrained(name: str, overrides=None):

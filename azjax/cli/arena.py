@@ -38,7 +38,7 @@ class Options:
     """Random moves that lead to each of these positions."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness."""
-    typed: custom.Option = custom.Typed()
+    typed: custom.OfRun = custom.RunOptions()
 
 
 def run(options: Options) -> int:

@@ -86,7 +86,7 @@ def _combine(options: Options) -> dict[str, Config | Parts]:
             raise ValueError(f"--vary {text} is not a setting: use --game, or --seeds")
         varied.append([(name, value) for value in values.split(",")])
     base = {"preset": options.preset, "smoke": options.smoke}
-    typed = custom.Typed(game=options.game)
+    typed = custom.RunOptions(game=options.game)
     settings: dict[str, Config | Parts] = {}
     for chosen in itertools.product(*varied):
         words = [word for pair in chosen for word in _spell(*pair)]

@@ -28,7 +28,7 @@ from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)
-class Typed:
+class RunOptions:
     """What the command line names: a run, its game, and its network or parts if custom."""
 
     run_dir: pathlib.Path | None = None
@@ -43,7 +43,7 @@ class Typed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained(Typed):
+class PlayerOptions(RunOptions):
     """The same for one trained player, which can also be named without an option."""
 
     player: Annotated[str | None, Place.POSITIONAL] = None
@@ -59,8 +59,8 @@ class Trained(Typed):
             object.__setattr__(self, "player", None)
 
 
-Option = Annotated[Typed, Place.FLAT]  # Its fields are options of the program.
-OfPlayer = Annotated[Trained, Place.FLAT]
+OfRun = Annotated[RunOptions, Place.FLAT]  # Its fields are options of the program.
+OfPlayer = Annotated[PlayerOptions, Place.FLAT]
 
 
 # Runs.
@@ -74,13 +74,13 @@ def _recorded(config: Config) -> dict[str, str]:
     return {option: source for option, source in sources.items() if is_custom(source)}
 
 
-def _named(typed: Typed) -> dict[str, str]:
+def _named(typed: RunOptions) -> dict[str, str]:
     """Returns the game and the custom code that the command line names, by option."""
     options = ("game", "network", "parts")
     return {name: getattr(typed, name) for name in options if getattr(typed, name) is not None}
 
 
-def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config:
+def check_run(run_dir: pathlib.Path, typed: RunOptions, alone: bool = True) -> Config:
     """Reads a run's settings, and checks that exactly its custom code was named.
 
     If not `alone`, a custom network may be that of another run in a match.
@@ -117,7 +117,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed, alone: bool = True) -> Config
 _note_once = functools.cache(write_note)  # A match can have several players of a run.
 
 
-def record(config: Config, typed: Typed) -> Config:
+def record(config: Config, typed: RunOptions) -> Config:
     """Adds what the command line names to the settings of a new run; code with its digest."""
     changes: dict[str, Any] = {option: identify(name) for option, name in _named(typed).items()}
     if typed.network is not None:
@@ -127,7 +127,7 @@ def record(config: Config, typed: Typed) -> Config:
     return dataclasses.replace(config, **changes)
 
 
-def choose_run(typed: Typed) -> pathlib.Path | None:
+def choose_run(typed: RunOptions) -> pathlib.Path | None:
     """Returns the run that is named, or the newest matching one in runs/, if there is one."""
     for path in () if typed.run_dir else runs.find_runs():
         with contextlib.suppress(ValueError, runs.CheckpointError):
@@ -142,7 +142,7 @@ def choose_run(typed: Typed) -> pathlib.Path | None:
     return typed.run_dir
 
 
-def name_run(run_dir: pathlib.Path, config: Config, typed: Typed | None = None) -> str:
+def name_run(run_dir: pathlib.Path, config: Config, typed: RunOptions | None = None) -> str:
     """Returns the options with which a program opens a run, quoted for a shell.
 
     For custom code that `typed` does not name, they name the file that the run recorded.
@@ -153,7 +153,7 @@ def name_run(run_dir: pathlib.Path, config: Config, typed: Typed | None = None) 
     return shlex.join(words)
 
 
-def find_run(typed: Typed) -> pathlib.Path:
+def find_run(typed: RunOptions) -> pathlib.Path:
     """Returns the folder of the run that is named, or of the newest."""
     run_dir = choose_run(typed)
     if run_dir is None:
@@ -166,7 +166,7 @@ def find_run(typed: Typed) -> pathlib.Path:
     return run_dir
 
 
-def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
+def open_player(typed: RunOptions) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that is named, or of the newest."""
     run_dir = find_run(typed)
     with console.busy(f"loading {run_dir}…"):
@@ -174,7 +174,7 @@ def open_player(typed: Typed) -> tuple[pathlib.Path, Player]:
 
 
 def load_player(
-    run_dir: pathlib.Path, typed: Typed, iteration: int | None = None, alone: bool = False
+    run_dir: pathlib.Path, typed: RunOptions, iteration: int | None = None, alone: bool = False
 ) -> Player:
     """Loads the player of a run, of which a match may have several; see `azjax.load`."""
     config = check_run(run_dir, typed, alone)
@@ -182,13 +182,13 @@ def load_player(
     return load(run_dir, iteration, **made)
 
 
-def parts_for(config: Config, typed: Typed) -> Parts:
+def parts_for(config: Config, typed: RunOptions) -> Parts:
     """Builds the parts of a run, with the custom ones that the command line names."""
     made = _make(config, typed)
     return made["parts"] if "parts" in made else make_parts(config, **made)
 
 
-def _make(config: Config, typed: Typed) -> dict[str, Any]:
+def _make(config: Config, typed: RunOptions) -> dict[str, Any]:
     """Returns the parts of a run if they are custom; or its game, and its network if custom."""
     if typed.parts is not None:
         return {"parts": load_code(typed.parts, Parts)}

@@ -10,7 +10,7 @@ from azjax.cli import console, custom
 class Options:
     """Looks for what keeps a run from learning, in its newest checkpoint; takes a minute or two."""
 
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def run(options: Options) -> int:

@@ -9,7 +9,6 @@ from azjax import runs
 from azjax._commands import write_note
 from azjax._files import check_folder
 from azjax.cli import console, custom
-from azjax.drawing import Drawing
 from azjax.runs.player import Player, read_settings
 from azjax.viz import animation, page, pictures, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
@@ -24,7 +23,7 @@ class Options:
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def explain(options: Options) -> int:
@@ -38,10 +37,14 @@ def explain(options: Options) -> int:
 
 
 def _write(
-    out: pathlib.Path, typed: custom.Typed, run_dir: pathlib.Path, player: Player
+    out: pathlib.Path, typed: custom.RunOptions, run_dir: pathlib.Path, player: Player
 ) -> pathlib.Path:
-    is_run = player.name is None
-    picture = _draw_run(run_dir, player) if is_run and player.game.is_small else None
+    picture = None
+    if player.name is None and player.game.is_small:
+        try:
+            picture = animation.draw_run(run_dir, player.game, solve(player.game))
+        except ValueError as error:
+            write_note(f"the page has no picture of all positions: {error}")
     sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
     about = report.about(player, run_dir, picture)
     sections = [report.introduce(is_live(player.game)), *sections, about]
@@ -49,7 +52,7 @@ def _write(
     return page.write_page(out, title, sections)
 
 
-def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[page.Section]:
+def _live(run_dir: pathlib.Path, typed: custom.RunOptions, player: Player) -> list[page.Section]:
     """Returns the sections that search in the page."""
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
@@ -92,7 +95,7 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
 
 
 def _pack_networks(
-    run_dir: pathlib.Path, typed: custom.Typed, player: Player
+    run_dir: pathlib.Path, typed: custom.RunOptions, player: Player
 ) -> list[dict[str, Any]]:
     """Packs the networks of some iterations, the newest last."""
     try:
@@ -111,14 +114,6 @@ def _pack_networks(
         except (ValueError, runs.CheckpointError) as error:
             write_note(f"the page has no network of iteration {earlier[i]}: {error}")
     return [*packed, newest]
-
-
-def _draw_run(run_dir: pathlib.Path, player: Player) -> Drawing | None:
-    try:
-        return animation.draw_run(run_dir, player.game, solve(player.game))
-    except ValueError as error:
-        write_note(f"the page has no picture of all positions: {error}")
-        return None
 
 
 main = console.make_main(explain, Options, "azjax explain", "the page was not written")

@@ -20,7 +20,7 @@ class Options:
     Default: the network's logits and value."""
     batch_size: Positive | None = None
     """The number of positions per call. Default: any number."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def write(options: Options) -> int:

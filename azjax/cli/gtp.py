@@ -34,7 +34,7 @@ class Options:
     """The player, such as go_5x5, hex:6, uct:1000 or puct:200@runs/NAME."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness."""
-    typed: custom.Option = custom.Typed()
+    typed: custom.OfRun = custom.RunOptions()
 
 
 def run(options: Options) -> int:

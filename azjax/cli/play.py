@@ -23,7 +23,6 @@ from azjax.runs.player import is_pretrained
 
 HUMAN = "human"
 MARKS = "XO"  # The marks of players 0 and 1.
-_LOST = -0.9  # A hint that expects less, a score below 5%, says that every move loses.
 _COMMANDS = """\
 a move     plays it; the board shows the names of moves, such as 4 or d3
 hint, ?    shows a strong player's estimate of each of your moves
@@ -45,7 +44,7 @@ class Options:
     perfect, or uct:100 if the game is large."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
@@ -232,9 +231,6 @@ def show_hint(
 ) -> None:
     """Prints a player's estimates for every legal move and marks its choice."""
     print(f"{name} would play {names[int(decision.action)]}{expects(decision, seat)}")
-    value = _value(decision)
-    if value is not None and value < _LOST:
-        print(f"{name} expects every move to lose.")
     columns = {
         "visits": (decision.visit_counts, "{:,}".format),
         "Q": (decision.q_values, _signed),

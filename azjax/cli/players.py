@@ -108,7 +108,7 @@ def parse(text: str) -> Spec:
     return Spec(name, **{part: types[part](value) for part, value in found.items()})
 
 
-def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
+def choose_game(specs: Sequence[str], typed: custom.RunOptions) -> tuple[custom.RunOptions, Game]:
     """Chooses the game, and the run for descriptions without one.
 
     The run is the first one that a description names, or the newest, or the player of the game that
@@ -128,7 +128,7 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
     return dataclasses.replace(typed, run_dir=run_dir, game=name), game
 
 
-def make_agent(spec: str, game: Game, typed: custom.Typed) -> Agent:
+def make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
     """Makes the player of a description such as `puct:50@runs/NAME#20`; see `HELP`.
 
     `typed` has the run for a description without one, and the custom game and network of the run.
@@ -164,7 +164,7 @@ def make_agent(spec: str, game: Game, typed: custom.Typed) -> Agent:
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
-def make_agents(specs: Sequence[str], game: Game, typed: custom.Typed) -> list[Agent]:
+def make_agents(specs: Sequence[str], game: Game, typed: custom.RunOptions) -> list[Agent]:
     """Makes several players with different names."""
     if twice := next((spec for spec in specs if specs.count(spec) > 1), None):
         raise ValueError(f"the player {twice!r} is listed twice: list it once")

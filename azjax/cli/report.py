@@ -14,7 +14,7 @@ class Options:
 
     animation: pathlib.Path | None = None
     """Also draw an animation of all positions over the iterations, to this .svg file."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
 
 def write(options: Options) -> int:

@@ -90,14 +90,16 @@ def _main(arguments: list[str] | None) -> int:
         return 0 if run.reached else 1
 
 
-def read_words(words: Sequence[str]) -> tuple[dict[str, Any], custom.Typed]:
+def read_words(words: Sequence[str]) -> tuple[dict[str, Any], custom.RunOptions]:
     """Returns the values on a command line, apart from the run to resume and custom code."""
     given = read(Options(), words, "azjax train")
     run_dir = given.get("run_dir") if given.get("resume") else None
-    return given, custom.Typed(run_dir, *(given.pop(n, None) for n in ("game", "network", "parts")))
+    return given, custom.RunOptions(
+        run_dir, *(given.pop(n, None) for n in ("game", "network", "parts"))
+    )
 
 
-def _prepare(given: Given, typed: custom.Typed, alone: bool) -> None:
+def _prepare(given: Given, typed: custom.RunOptions, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices.
 
     This comes before the code of a custom game or parts, which may start JAX. `alone` is whether
@@ -116,7 +118,7 @@ def _prepare(given: Given, typed: custom.Typed, alone: bool) -> None:
         processes.set_cpu_devices(number or 2 ** (processes.cores().bit_length() - 1))
 
 
-def choose(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]:
+def choose(given: Given, typed: custom.RunOptions) -> tuple[Config, Plan, str | None]:
     """Returns the settings, the plan and the preset of a new run, or of the one to resume."""
     if typed.run_dir is None:
         config, plan, preset = choose_new(given, typed)
@@ -132,7 +134,7 @@ def choose(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]
     return options.config, options.plan, preset
 
 
-def choose_new(given: Given, typed: custom.Typed) -> tuple[Config, Plan, str | None]:
+def choose_new(given: Given, typed: custom.RunOptions) -> tuple[Config, Plan, str | None]:
     """Returns the settings of a preset, with the kinds in `given`; their plan and the preset."""
     chosen = [name for name in ("game", "network") if getattr(typed, name) is not None]
     chosen += [name for name in given if "." in name or name in ("preset", "smoke")]

@@ -62,7 +62,7 @@ class Options:
     """Maximum number of blunders to draw."""
     json: bool = False
     """Print the results as JSON and nothing else."""
-    typed: custom.OfPlayer = custom.Trained()
+    typed: custom.OfPlayer = custom.PlayerOptions()
 
     def __post_init__(self):
         if self.lines is not None and len(self.simulations) > 1:

@@ -147,15 +147,11 @@ def make_parts(
     Settings that determine no shape, such as learning rates, may be traced: a transformed function
     can then train with many values of them.
 
-    All choices that depend on the hardware are made here: how many games are played together, how
+    `game` and `network` replace those of the settings, and are needed if those are custom. All
+    choices that depend on the hardware are made here: how many games are played together, how
     search trees grow, and the data types and form of the layers. Tracing the parts makes no further
-    choice, so a program can be lowered for a platform that this machine does not have.
-
-    Args:
-      config: the settings.
-      game: replaces the game of the settings; needed if that is custom.
-      network: replaces the network of the settings; needed if that is custom.
-      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; None: that of the default backend.
+    choice, so a program can be lowered for a platform that this machine does not have: `cpu`,
+    `gpu`, `cuda`, `rocm` or `tpu`; None is that of the default backend.
     """
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")

@@ -33,11 +33,7 @@ class CheckpointError(Exception):
 
 
 def create_run(
-    run_dir: Path,
-    config: Config,
-    plan: dict | None = None,
-    *,
-    numbered: bool = False,
+    run_dir: Path, config: Config, plan: dict | None = None, *, numbered: bool = False
 ) -> pathlib.Path:
     """Creates a run directory with the configuration, and returns its path.
 

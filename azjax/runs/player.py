@@ -79,19 +79,12 @@ class Player:
         return _compiled(self.parts, None)(self.params, states)
 
     def search(
-        self,
-        keys: jax.Array,
-        states: State,
-        search: Algorithm | None = None,
-        **settings: Any,
+        self, keys: jax.Array, states: State, search: Algorithm | None = None, **settings: Any
     ) -> SearchResult:
-        """Searches from states `[B, ...]`.
+        """Searches from states `[B, ...]`, with one key for the batch, or `[B]`, one per position.
 
-        Args:
-          keys: one key for the batch, or `[B]`, one per position.
-          states: the positions.
-          search: the algorithm, such as `PUCT()`; None: that of training.
-          **settings: changed settings of the algorithm, such as `num_simulations=64`.
+        The algorithm is by default that of training. `settings` change it, such as
+        `num_simulations=64`.
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))

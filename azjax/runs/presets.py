@@ -153,12 +153,8 @@ def choose(
 ) -> tuple[Config, Plan, str]:
     """Returns the settings, the plan and the preset of a new run.
 
-    Args:
-      name: the game, as in `games.make`, or as the settings record a custom one; by default, that
-        of the preset.
-      game: the game itself, if it is custom.
-      preset: the preset; by default, the game determines it.
-      is_smoke: whether to shrink everything.
+    `name` is the game, as in `games.make`, or as the settings record a custom one, which `game` is;
+    by default, it is that of the preset. By default, the game determines the preset.
     """
     preset = preset or name_for(name or Config.game, game)
     config = get(preset)

@@ -14,7 +14,6 @@ A file contains these arrays:
 without search) and `training` (how it was trained). Names of files have `_` in place of `:`.
 """
 
-import functools
 import hashlib
 import io
 import json
@@ -30,7 +29,6 @@ from azjax.players.overrides import Overrides
 FOLDER = pathlib.Path(__file__).parent.parent / "pretrained"
 
 
-@functools.cache
 def names() -> tuple[str, ...]:
     """Returns the names of the players that come with azjax."""
     return tuple(read_index())
@@ -65,7 +63,6 @@ class Shipped(NamedTuple):
     overrides: Overrides | None
 
 
-@functools.lru_cache(maxsize=8)
 def read(name: str) -> Shipped:
     """Reads a player's file; raises a ValueError if there is no such player, or it is damaged."""
     if name not in names():

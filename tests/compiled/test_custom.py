@@ -75,7 +75,7 @@ def test_custom_code_is_played(capfd):
     assert play.main([*PROGRAMS[play], *BOTH]) == 0
     assert "X: you, O: network #0" in capfd.readouterr().out
     run_dir, config = pathlib.Path("run"), runs.read_config("run")
-    typed = custom.Typed(game="./pile.py:make")
+    typed = custom.RunOptions(game="./pile.py:make")
     words = "--run-dir run --game ./pile.py:make --network net.py:make"
     assert custom.name_run(run_dir, config, typed) == words
 
@@ -88,7 +88,7 @@ def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
 
 
 def test_a_note_names_each_edited_file_once(capfd):
-    typed = custom.Typed(pathlib.Path("run"), *BOTH[1::2])
+    typed = custom.RunOptions(pathlib.Path("run"), *BOTH[1::2])
     for name in ("pile.py", "net.py"):
         with pathlib.Path(name).open("a") as file:
             file.write("# A comment.\n")
@@ -109,5 +109,5 @@ def test_the_newest_run_has_the_named_code_even_if_it_was_edited(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     one.write_text("new")
     for name in (f"{one}:make", "one#1.py:make", f"{one}:other", f"{other}:make"):
-        is_found = custom.choose_run(custom.Typed(game=name)) is not None
+        is_found = custom.choose_run(custom.RunOptions(game=name)) is not None
         assert is_found == name.endswith("one#1.py:make")

@@ -68,7 +68,7 @@ def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_pat
             repair.save_table(path, repair.OverrideTable(states, action, refuted))
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), start, late)
     for spec, name in (("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")):
-        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
+        agent = make_agent(spec, tic_tac_toe, custom.RunOptions(run))
         moves = jax.jit(agent.act)(agent.params, jax.random.key(0), both).action
         assert (agent.name, agent.deterministic, moves.tolist()) == (name, True, [7, 8])
 
@@ -92,10 +92,10 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
         ("puct", PUCT(num_simulations=50), run),
         ("puct:20", PUCT(num_simulations=20, c_puct=9.0), mine),
     ]:
-        make_agent(spec, tic_tac_toe, custom.Typed(folder))
+        make_agent(spec, tic_tac_toe, custom.RunOptions(folder))
         assert made.pop()[:2] == ("search_agent", search)
     for spec, prune in (("minimax:3", False), ("alphabeta:3", True)):
-        make_agent(spec, tic_tac_toe, custom.Typed())
+        make_agent(spec, tic_tac_toe, custom.RunOptions())
         assert made.pop() == ("minimax_agent", 3, prune)
 
 
@@ -105,7 +105,7 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
 def test_all_players_have_different_names(tic_tac_toe, run, tmp_path):
     other = shutil.copytree(run, tmp_path / "other")
     specs = ["random", f"network@{other}#6", "tic_tac_toe", "puct:3@tic_tac_toe"]
-    made = make_agents([*specs, "network#2", "network#6"], tic_tac_toe, custom.Typed(run))
+    made = make_agents([*specs, "network#2", "network#6"], tic_tac_toe, custom.RunOptions(run))
     assert [agent.name for agent in made] == [*specs, "network #2", "network#6"]
 
 
@@ -126,7 +126,7 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
     monkeypatch.chdir(tmp_path)
 
     def call(spec, game=tic_tac_toe, **named):
-        return lambda: make_agent(spec, game, custom.Typed(**named))
+        return lambda: make_agent(spec, game, custom.RunOptions(**named))
 
     four = {"game": azjax.make("connect_four"), "run_dir": run}
     six, iteration = azjax.make("hex:6"), azjax.load("hex:6").iteration
@@ -143,7 +143,7 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (call("repaired@hex:6", six), "verify hex:6 --lines first --simulations 0 --repair 12"),
         (call("repaired:3@hex:6", six), "runs/verified/hex_6/lines/...is damaged or"),
         (
-            lambda: make_agents(["random", "uct", "random"], tic_tac_toe, custom.Typed()),
+            lambda: make_agents(["random", "uct", "random"], tic_tac_toe, custom.RunOptions()),
             "'random' is listed twice",
         ),
     ]

@@ -99,11 +99,12 @@ def trained(monkeypatch):
     """The name, seeds and evaluations of each setting that would be trained."""
     calls = []
 
-    def train(name, parts, config, seeds, evaluations, tell):
+    def train(name, parts, config, seeds, evaluations, measuring, tell):
         calls.append((name, seeds, evaluations))
         return dataclasses.replace(curves(name, [[0.0] * seeds]), config=config)
 
     monkeypatch.setattr(comparison, "train_seeds", train)
+    monkeypatch.setattr(comparison, "make_measure", lambda game: None)
     return calls
 
 
@@ -228,17 +229,17 @@ def test_the_averaged_networks_are_measured_alone_and_at_the_end_with_the_search
 
     first = types.SimpleNamespace(learner=types.SimpleNamespace(average=np.zeros(2)))
     monkeypatch.setattr(comparison, "compile_seeds", lambda parts, seeds: (first, advance))
-    monkeypatch.setattr(comparison, "make_measure", lambda game: (measure, 68))  # An eighth.
+    measuring = measure, 68  # An eighth.
     each, search = 8 * 4 * 17, PUCT(num_simulations=4)
     parts = make_parts(SMALL)
-    found = comparison.train_seeds("a", parts, {}, seeds=2, evaluations=round(3.4 * each))
+    found = comparison.train_seeds("a", parts, {}, 2, round(3.4 * each), measuring)
     assert (found.iterations, found.errors) == ([2, 3], [[0, 2], [0, 3]])
     assert (found.evaluations, found.moves) == ([2 * each, 3 * each], [64, 96])
     assert found.searched == [0, 3 / SMALL.search.num_simulations]
     parts = parts._replace(search=dataclasses.replace(search, num_simulations=16))
-    assert comparison.train_seeds("a", parts, {}, 2, each).searched == [0, 1 / 16]
+    assert comparison.train_seeds("a", parts, {}, 2, each, measuring).searched == [0, 1 / 16]
     random = parts._replace(search=UCT(num_simulations=16))
-    assert comparison.train_seeds("a", random, {}, 2, each).searched is None
+    assert comparison.train_seeds("a", random, {}, 2, each, measuring).searched is None
 
 
 # Intervals have their coverage, and ratings are the mode of the posterior.

@@ -75,7 +75,7 @@ COMPARE = """
 import sys
 from azjax import comparison
 from azjax.cli import compare
-def train(name, parts, config, seeds, evaluations, tell):
+def train(name, parts, config, seeds, evaluations, measuring, tell):
     errors = [[0.1234] * seeds, [0.0] * seeds]
     points = [1, 2], [100, 13_926_400], [10, 81_920], [0.1, 245.5]
     return comparison.Curves(name, config, "cpu", *points, errors, [0.0012] * seeds)
