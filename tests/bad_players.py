@@ -22,7 +22,7 @@ from azjax.proof import exhaustive, replies, seat_proof
 from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.training.parts import Parts, SelfPlayConfig
-from nim import NIM
+from misere_pile import NIM
 from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
 from reference import nim as nim_rules

@@ -19,7 +19,7 @@ from bad_players import (
     replay,
     small_batches,
 )
-from nim import NIM
+from misere_pile import NIM
 from reference import exhaustive_play
 from refusals import assert_refused
 

@@ -14,7 +14,7 @@ import pytest
 import damages
 from azjax.proof import exhaustive, ply_files
 from bad_players import explore_all, highest, make_act, pair, small_batches
-from nim import NIM
+from misere_pile import NIM
 from refusals import assert_refused
 
 CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")

@@ -31,7 +31,7 @@ from azjax.players import random_agent
 from azjax.players.arena import play_match
 from azjax.proof.exhaustive import explore
 from integers import observe
-from nim import NIM
+from misere_pile import NIM
 from reference import Position, sign
 from refusals import assert_refused
 

@@ -13,7 +13,7 @@ from azjax import games
 from azjax.games import hashing, nim, rows, solver
 from azjax.games.base import ILLEGAL
 from azjax.games.check import check_game
-from nim import NIM
+from misere_pile import NIM
 from reference import Position, minimax
 from reference import misere_pile as rules
 from refusals import assert_refused

@@ -11,7 +11,7 @@ from azjax._files import check_folder
 from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES
 from azjax.viz.pictures import Move, draw_state, draw_states, games_strips
-from nim import NIM
+from misere_pile import NIM
 from refusals import assert_refused
 
 SVG = "{http://www.w3.org/2000/svg}"

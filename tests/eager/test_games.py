@@ -12,7 +12,7 @@ from azjax.games.base import choose, random_action
 from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
-from nim import NIM
+from misere_pile import NIM
 from refusals import assert_refused
 
 

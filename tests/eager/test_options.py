@@ -21,7 +21,7 @@ from azjax.cli import console, custom, parsing, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
-from nim import NIM
+from misere_pile import NIM
 from refusals import assert_refused
 from source import ROOT
 from trained import chosen

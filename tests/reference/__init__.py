@@ -237,7 +237,7 @@ class MiserePile(Rules):
 
 
 class Nim(Rules):
-    """The game in `tests/nim.py`; the board is the number of stones left."""
+    """The game in `tests/misere_pile.py`; the board is the number of stones left."""
 
     board = (7,)
 

@@ -147,8 +147,7 @@ def only_train(parts, **settings):
     return types.SimpleNamespace(metrics=[{"iteration": 1} | losses])
 
 
-# `strength.py` trains with a callback that has its own tests.
-@pytest.mark.parametrize("name", [path.stem for path in EXAMPLES if path.stem != "strength"])
+@pytest.mark.parametrize("name", [path.stem for path in EXAMPLES])
 def test_an_example_runs(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name])  # Without the options of pytest.
     blunders = itertools.cycle([1, 0])  # No training takes more than two iterations.
