@@ -206,6 +206,11 @@ def minimax_agent(
     """
     if depth is not None and depth < 1:
         raise ValueError(f"the search depth is {depth}: use 1 or more")
+    if game.chance is not None:
+        raise ValueError(
+            f"{game.name} has dice, over which minimax does not average: use a search, such as "
+            "uct, or, in a game that can be enumerated, perfect"
+        )
     name = "alpha-beta" if prune else "minimax"
     max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
     evaluate = checked(game, evaluate or uniform_evaluator(game))

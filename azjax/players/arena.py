@@ -20,10 +20,12 @@ from azjax.games.base import (
     State,
     check_batch,
     check_rewards,
+    draw_action,
     init_batch,
+    is_chance,
     is_reward,
     play,
-    random_action,
+    random_step,
     where,
 )
 from azjax.games.rows import distinct, pack
@@ -31,6 +33,7 @@ from azjax.players import Agent, ProgramError, as_agent
 from azjax.players.statistics import Ratings, fit
 
 MOST_OPENINGS = 100_000
+_DICE = 2**31 - 1  # Folded into the key of dice; no batch has this number.
 Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 
 
@@ -76,7 +79,7 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
 
     def draw(key):
         def move(state, key):
-            return game.step(state, random_action(game, key, state))[0], None
+            return random_step(game, key, state).state, None
 
         return jax.lax.scan(move, game.init(), jax.random.split(key, plies))[0]
 
@@ -101,10 +104,10 @@ def play_match(
     openings: State | None = None,
     progress: Progress | None = None,
 ) -> Match:
-    """Plays half of the games from each seat.
+    """Plays half of the games from each seat, with the same dice if there are any.
 
-    Two deterministic players play each opening only once from each seat. If a program that plays
-    stops answering, the ProgramError has the games that were over before.
+    Without dice, two deterministic players play each opening only once from each seat. If a program
+    that plays stops answering, the ProgramError has the games that were over before.
 
     Args:
       game: the rules.
@@ -119,7 +122,7 @@ def play_match(
     checked("num_games", num_games, Positive)
     count = 1 if openings is None else check_batch(game, openings)
     rounds = -(-num_games // (2 * count))
-    deterministic = first.deterministic and second.deterministic
+    deterministic = first.deterministic and second.deterministic and game.chance is None
     per_seat = count if deterministic else rounds * count
     played: tuple[list[Results], ...] = [], []
 
@@ -127,12 +130,13 @@ def play_match(
         tallies = _count(played[0]), _count(played[1])
         return Match(first.name, second.name, *tallies, deterministic)
 
+    key_dice = jax.random.fold_in(key, len(played))
     try:
         for seat, batches in enumerate(played):
             key_seat = jax.random.fold_in(key, seat)
             # The batches before an error stay in the list.
             batches += _play_batches(
-                game, first, second, per_seat, key_seat, seat, openings, progress
+                game, first, second, per_seat, (key_seat, key_dice), seat, openings, progress
             )
     except ProgramError as error:
         error.matches = (count_games(),)
@@ -206,9 +210,11 @@ def play_games(
     """Plays games with the players in fixed seats; see `play_match` for the other arguments.
 
     `first` is player 0 if `seat` is 0, and player 1 if it is 1. The openings are played in turn.
-    `batch_size` games are played in parallel; if None, it depends on the sizes of the trees.
+    `batch_size` games are played in parallel; if None, it depends on the sizes of the trees. The
+    dice depend on the key only, not on the players.
     """
-    given = game, first, second, num_games, key, seat, openings, progress, batch_size
+    keys = key, jax.random.fold_in(key, _DICE)
+    given = game, first, second, num_games, keys, seat, openings, progress, batch_size
     return _join(_play_batches(*given))
 
 
@@ -217,13 +223,13 @@ def _play_batches(
     first: Any,
     second: Any,
     num_games: int,
-    key: jax.Array,
+    keys: tuple[jax.Array, jax.Array],
     seat: int,
     openings: State | None,
     progress: Progress | None,
     batch_size: int | None = None,
 ) -> Iterator[Results]:
-    """Yields the finished games of each batch of `play_games`."""
+    """Yields the finished games of each batch of `play_games`; keys are for players and dice."""
     checked("num_games", num_games, Positive)
     first, second = as_agent(first), as_agent(second)
     openings = init_batch(game, 1) if openings is None else openings
@@ -237,9 +243,12 @@ def _play_batches(
     for batch in range(-(-num_games // size)):
         rows = (np.arange(size) + batch * size) % count
         starts = jax.tree.map(lambda leaf: leaf[rows], openings)
-        key_batch = jax.random.fold_in(key, batch)
+        key_batch = jax.random.fold_in(keys[0], batch)
+        numbers = jnp.int32(seat), jnp.int32(batch * size)
         params = first.params, second.params
-        outcomes, actions, over = jax.device_get(match(params, key_batch, jnp.int32(seat), starts))
+        outcomes, actions, over = jax.device_get(
+            match(params, (key_batch, keys[1]), *numbers, starts)
+        )
         finished = np.flatnonzero(over[: num_games - batch * size])
         check_rewards(game, ~np.isnan(outcomes))
         yield Results(outcomes[finished].astype(np.int8), rows[finished], actions[finished])
@@ -272,6 +281,7 @@ class _Play(NamedTuple):
     """Games in progress; leaves are `[B, ...]`, except `ply []` and `actions [T, B]`."""
 
     ply: jax.Array
+    throws: jax.Array  # Of dice, so far.
     states: State
     outcomes: jax.Array
     actions: jax.Array
@@ -279,14 +289,24 @@ class _Play(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
-    """Builds `(params, key, seat, states) -> (outcomes, actions, over)`, compiled."""
+    """Builds `(params, keys, seat, start, states) -> (outcomes, actions, over)`, compiled.
+
+    The keys are one for the players and one for the dice; `start` is the first game's number.
+    """
 
     def is_unfinished(now: _Play) -> jax.Array:
         return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
 
-    def match(params, key, seat, states):
+    def throw(key, number, throws, state):
+        key = jax.random.fold_in(jax.random.fold_in(key, number), throws)
+        return draw_action(game, jax.random.uniform(key), state)
+
+    def match(params, keys, seat, start, states):
+        key, key_dice = keys
+
         def move(now: _Play) -> _Play:
             live = ~jax.vmap(game.is_over)(now.states)
+            waits = jax.vmap(functools.partial(is_chance, game))(now.states)
             mine = jax.vmap(game.player)(now.states).astype(jnp.int32) == seat
             keys = jax.random.split(jax.random.fold_in(key, now.ply))
 
@@ -297,14 +317,19 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
                 def skip(_):
                     return jnp.zeros(len(turn), jnp.int32)
 
-                return jax.lax.cond(jnp.any(live & turn), act, skip, now.states)
+                return jax.lax.cond(jnp.any(live & turn & ~waits), act, skip, now.states)
 
             action = jnp.where(mine, choose(0, mine), choose(1, ~mine))
+            if game.chance is not None:
+                draw = jax.vmap(functools.partial(throw, key_dice))
+                thrown = draw(start + jnp.arange(len(waits)), now.throws, now.states)
+                action = jnp.where(waits, thrown, action)
             step = jax.vmap(functools.partial(play, game))(now.states, action)
             reward = jnp.where(live, jnp.where(mine, step.reward, -step.reward), 0.0)
             is_right = is_reward(reward, step.discount == 0)
             return _Play(
                 ply=now.ply + 1,
+                throws=now.throws + waits,
                 states=where(live, step.state, now.states),
                 outcomes=now.outcomes + jnp.where(is_right, reward, jnp.nan),
                 actions=now.actions.at[now.ply].set(jnp.where(live, action, -1)),
@@ -313,6 +338,7 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
         count = check_batch(game, states)
         now = _Play(
             ply=jnp.int32(0),
+            throws=jnp.zeros(count, jnp.int32),
             states=states,
             outcomes=jnp.zeros(count, jnp.float32),
             actions=jnp.full((game.max_plies, count), -1, jnp.int32),

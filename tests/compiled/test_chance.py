@@ -10,9 +10,11 @@ import pytest
 
 import dice_pile
 import guard
+from azjax import players
 from azjax.games import solver
 from azjax.games.base import is_chance
 from azjax.games.check import check_game
+from azjax.players import arena
 from azjax.search import (
     PUCT,
     UCT,
@@ -130,6 +132,19 @@ def test_a_policy_that_cannot_follow_dice_is_refused():
     states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
     with pytest.raises(ValueError, match="qtransform"):
         search(None, jax.random.key(0), states)
+
+
+def test_both_seats_get_the_same_dice(solution):
+    perfect = players.perfect_agent(GAME, solution)
+    with guard.sharing():
+        match = arena.play_match(GAME, perfect, perfect, 2000, jax.random.key(0))
+        games = arena.play_games(GAME, perfect, perfect, 8000, jax.random.key(1), batch_size=8000)
+    first, second = match.moving_first, match.moving_second
+    assert not match.deterministic and first.distinct > 50 and first[:3] == second[2::-1]
+    # The mean of 8,000 results has a standard deviation of 0.011.
+    assert abs(games.outcomes.mean() - solution.values[0]) < 0.04
+    with pytest.raises(ValueError, match="dice, over which minimax does not average"):
+        players.minimax_agent(GAME)
 
 
 def test_self_play_throws_and_records_the_positions_before_the_dice():

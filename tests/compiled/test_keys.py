@@ -97,7 +97,7 @@ def test_a_match_uses_every_key_once(uses, tic_tac_toe):
     key = jax.random.key(0)
     for seat in (0, 1):
         arena.play_games(
-            tic_tac_toe, first, second, 4, jax.random.fold_in(key, 2 + seat), seat, batch_size=2
+            tic_tac_toe, first, second, 4, jax.random.fold_in(key, 10 + seat), seat, batch_size=2
         )
     arena.play_match(tic_tac_toe, first, second, 4, key)
     assert count_sound(uses)["uniform"] > 20
