@@ -1,6 +1,5 @@
 """m,n,k games: k in a row on a board of m rows and n columns; action `i` marks cell `i`."""
 
-import functools
 import math
 
 import jax
@@ -77,7 +76,6 @@ def place_stone(
     return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
 
 
-@functools.cache
 def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
     """Returns the cells of all lines, `[L, length]`: horizontal, vertical and diagonal."""
     steps = np.arange(length)[:, None]

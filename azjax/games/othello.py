@@ -31,8 +31,8 @@ def make(n: int = 8) -> Game:
         """Packs `bool [n * n]` row by row into `uint32 [n]`; the first column is the lowest bit."""
         return jnp.sum(jnp.where(cells.reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
-    def unpack(rows: jax.Array) -> jax.Array:
-        """Unpacks words into cells `bool [n * n]`."""
+    def cells_of(rows: jax.Array) -> jax.Array:
+        """Returns the cells of words as `bool [n * n]`."""
         return (rows[:, None] & bits[None] != 0).ravel()
 
     def shift(rows: jax.Array) -> jax.Array:
@@ -62,7 +62,7 @@ def make(n: int = 8) -> Game:
 
     def legal_actions(state: square.State) -> jax.Array:
         mark = 1 - 2 * state.player
-        free = unpack(moves(words(state.board == mark), words(state.board == -mark)))
+        free = cells_of(moves(words(state.board == mark), words(state.board == -mark)))
         return jnp.append(free, ~jnp.any(free)) & ~state.over
 
     def move(state: square.State, action: jax.Array) -> tuple[square.State, jax.Array]:
@@ -70,7 +70,7 @@ def make(n: int = 8) -> Game:
         own, other = words(state.board == mark), words(state.board == -mark)
         placed = words(jnp.arange(cells) == action)
         turned = turn(placed, own, other)
-        board = jnp.where(unpack(turned | placed), mark, state.board)
+        board = jnp.where(cells_of(turned | placed), mark, state.board)
         own, other = own | turned | placed, other & ~turned
         over = ~jnp.any(moves(own, other) | moves(other, own))
         ahead = jnp.sign(jnp.sum(board * mark, dtype=jnp.int32)).astype(jnp.float32)

@@ -108,7 +108,6 @@ def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (cells / largest)[:, 1:-1], evaluate(3) * largest, evaluate(length).T
 
 
-@functools.cache
 def _transforms(board_shape: tuple[int, ...]) -> list[np.ndarray]:
     """Returns float32 matrices for `n` cells and `p` points: `cells [p, n]`, `taps [p, 9]`, `back`.
 

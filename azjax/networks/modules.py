@@ -15,15 +15,11 @@ from azjax.networks.base import Network, check_heads, observed_planes, sizes
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
     """Makes a network from any Flax Linen module.
 
-    Statistics that the module updates in training are averaged over the devices afterwards. To
-    normalize by the batches of all devices, give the module a field `axis_name` and pass it to its
-    `nn.BatchNorm`; in training it is set to the name of the mesh axis.
-
-    Args:
-      game: gives the planes' shape and the number of actions.
-      module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
-        `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the encoding of the module's input, one of `game.encodings`.
+    Its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for `planes
+    [B, H, W, C]` in this encoding, with values in [-1, 1], and draws no random numbers. Statistics
+    that it updates in training are averaged over the devices afterwards. To normalize by the
+    batches of all devices, give the module a field `axis_name` and pass it to its `nn.BatchNorm`;
+    in training it is set to the name of the mesh axis.
     """
     if not isinstance(module, nn.Module):
         kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__

@@ -18,17 +18,12 @@ def from_nnx(
 ) -> Network:
     """Makes a network from any Flax NNX module.
 
-    The variables are `{"params": ..., "state": ...}`, two dictionaries of arrays. `params` has the
-    module's `nnx.Param`, and `state` all other variables, which training averages over devices.
-    `nnx.BatchNorm` normalizes by the batches of all devices. The mode is set by `module.train()`
-    and `module.eval()`.
-
-    Args:
-      game: gives the planes' shape and the number of actions.
-      make: `rngs -> module`, such as `lambda rngs: Model(9, rngs=rngs)`. Each call makes a new
-        module, whose `__call__(planes)` returns `(logits [B, A], value [B], ...)` for
-        `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the encoding of the module's input, one of `game.encodings`.
+    Each call of `make(rngs)`, such as `lambda rngs: Model(9, rngs=rngs)`, makes a new module, whose
+    `__call__(planes)` returns `(logits [B, A], value [B], ...)` for `planes [B, H, W, C]` in this
+    encoding, with values in [-1, 1], and draws no random numbers. The mode is set by
+    `module.train()` and `module.eval()`. The variables are `{"params": ..., "state": ...}`, the
+    module's `nnx.Param` and all others, which training averages over devices. `nnx.BatchNorm`
+    normalizes by the batches of all devices.
     """
     if isinstance(make, nnx.Module | nn.Module) or not callable(make):
         raise ValueError(

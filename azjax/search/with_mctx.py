@@ -92,21 +92,15 @@ _NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch explora
 class MctxPolicy:
     """A policy of mctx as an algorithm: `MctxPolicy(mctx.muzero_policy, num_simulations=32)`.
 
-    The policy is called once for each position, with a batch of one under `vmap`. A result
-    therefore depends only on the position and its key. The search passes these arguments if the
-    policy has them; their defaults are those of the policy, or of a `functools.partial` of it:
-
-    - `temperature`: the search's. `mctx.gumbel_muzero_policy` has none.
-    - `dirichlet_fraction`, `gumbel_scale`: the default where the search adds noise, 0 elsewhere.
+    A policy is `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
+    `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
+    `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters. The policy is
+    called for each position with a batch of one, so a result depends only on the position and its
+    key. If it has an argument `temperature`, it gets the search's; `dirichlet_fraction` and
+    `gumbel_scale` have their defaults where the search adds noise, and are 0 elsewhere.
 
     Without noise and at temperature 0, the policy gets the same key in every search, so the action
     depends only on the position, although mctx breaks ties at random.
-
-    Args:
-      policy: `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
-        `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
-        `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
-      num_simulations: positions evaluated per move, without the root.
     """
 
     policy: Callable

@@ -112,9 +112,8 @@ def alphazero_loss(
 ) -> tuple[jax.Array, Losses]:
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
-    A custom loss takes the first four arguments, and returns a total and its terms, as this one
-    does. It may read further outputs of the network, and `samples.extra`. `axis_name` is the mesh
-    axis that the batch is split over.
+    A custom loss takes the first four arguments, and returns a total and its terms. It may read
+    further outputs of the network, and `samples.extra`.
 
     With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
     KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts

@@ -1,7 +1,4 @@
-"""Training on a mesh of devices, and how its programs are compiled.
-
-Games and buffer are sharded, the rest of the state is replicated.
-"""
+"""Training on a mesh of devices, and how its programs are compiled."""
 
 import functools
 from collections.abc import Callable

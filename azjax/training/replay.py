@@ -1,6 +1,6 @@
-"""The replay buffer on the device: a fixed number of shards, each a ring of the newest samples.
+"""The replay buffer: a fixed number of shards, each a ring of the newest samples with its own key.
 
-Every shard draws with a key of its own, so samples do not depend on the number of devices.
+Samples therefore do not depend on the number of devices.
 """
 
 import dataclasses

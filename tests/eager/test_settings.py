@@ -171,8 +171,8 @@ def test_a_preset_fits_a_game():
     shared = dataclasses.replace(Config().network, symmetric=True, width=12)
     fitted = presets.fit(Config(network=shared), games.make("tic_tac_toe")).network
     assert fitted.symmetric and fitted.encoding == "relative"
-    unary = NIM._replace(encodings=("unary",))
-    assert presets.fit(Config(network=shared), unary).network.encoding == "unary"
+    fitted = presets.fit(Config(network=shared), NIM._replace(encodings=("unary",))).network
+    assert fitted == dataclasses.replace(shared, encoding="unary")
 
 
 # Those that are easily lost; `tests/system/test_training.py` has all.
