@@ -30,7 +30,7 @@ from azjax.search import (
 class MENTS:
     """Maximum entropy tree search, for games without chance."""
 
-    algorithm: str = "ments"
+    algorithm: str = dataclasses.field(default="ments", kw_only=True)
     num_simulations: int = 32
     temperature: float = 0.1
     exploration: float = 0.1
@@ -39,6 +39,8 @@ class MENTS:
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches, and draws the action from the soft policy, or takes the highest Q."""
+        if roots.chance is not None:
+            raise ValueError("MENTS has no values of chance: use it in games without dice")
         keys, keys_action = split_each(roots.keys)
         rule = Selection(roots.logits, self.draw, self.draw, finish=lambda tree: tree, extra=keys)
         tree = simulate.init(roots, rule, self.num_simulations)
