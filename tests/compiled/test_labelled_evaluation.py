@@ -21,8 +21,6 @@ from azjax.search import PUCT, make_search
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
-from reference import Position
-from reference import connect_four as rules
 from refusals import check_program
 from small import conv, make_run
 
@@ -113,8 +111,6 @@ def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
 
 # The labels of Connect Four.
 
-ENDGAMES, LEFT = 24, 7  # Empty cells of an endgame, at most.
-
 
 @pytest.fixture(scope="module")
 def plies():
@@ -141,28 +137,6 @@ def test_positions_differ_and_labels_agree(plies):
         ILLEGAL: plies == 0,
     }.items():
         assert right[POSITIONS.outcomes == outcome].all()
-
-
-def solve(position):
-    """Returns `{action: (outcome, plies)}` for the player to move, by plain recursion."""
-    found = {}
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        found[action] = (reward, 1)
-        if not after.over:
-            outcome, plies = max(solve(after).values(), key=lambda x: (x[0], -x[0] * x[1]))
-            found[action] = (-outcome, plies + 1)
-    return found
-
-
-def test_recursion_finds_the_labels_of_endgames(plies):
-    able = np.flatnonzero(stones() >= 42 - LEFT)
-    for row in np.random.default_rng(0).choice(able, ENDGAMES, replace=False):
-        board, player = POSITIONS.states.board[row], POSITIONS.states.player[row]
-        found = solve(Position(tuple(board.tolist()), int(player), False))
-        outcomes = POSITIONS.outcomes[row].tolist()
-        assert [found.get(a, (ILLEGAL, 0))[0] for a in range(7)] == outcomes
-        assert [found.get(a, (0, 0))[1] for a in range(7)] == plies[row].tolist()
 
 
 # Errors.
