@@ -52,7 +52,8 @@ if __name__ == "__main__":
         takes_wins(game),
         players.random_agent(game),
     ]
-    for match in arena.round_robin(game, entrants, 1000, jax.random.key(0)):
+    *_, matches = arena.round_robin(game, entrants, 1000, jax.random.key(0))
+    for match in matches:
         first, second = match.moving_first, match.moving_second
         won, drawn = first.wins + second.wins, first.draws + second.draws
         print(f"{match.first} - {match.second}: {won} won, {drawn} drawn of 1,000")

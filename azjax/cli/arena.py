@@ -1,7 +1,6 @@
 """Plays matches and tournaments: `azjax arena A B … --games N`."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -56,13 +55,15 @@ def run(options: Options) -> int:
     pairs, per_round = len(agents) * (len(agents) - 1) // 2, 2 * count
     if (games := -(-options.games // per_round) * per_round) != options.games:
         write_note(f"each pairing plays {games} games: every opening equally often from each seat")
+    matches: Sequence[Match] = ()
     try:
         with console.progress() as progress:
             task = progress.add_task("games", total=pairs * games)
-            advance = functools.partial(progress.advance, task)
-            matches = round_robin(game, agents, games, key_games, openings, advance)
-    except ProgramError as error:
-        _show_matches(error.matches)
+            for matches in round_robin(game, agents, games, key_games, openings):
+                tallies = [tally for match in matches for tally in match[2:4]]
+                progress.update(task, completed=sum(sum(tally[:3]) for tally in tallies))
+    except ProgramError:  # The games that were over count.
+        _show_matches(matches)
         raise
     fitted = rate(matches)
     _show_matches(matches)

@@ -36,9 +36,6 @@ class Decision(NamedTuple):
 class ProgramError(RuntimeError):
     """Raised when another program that plays stops answering."""
 
-    # `players.arena.Match` records of the games that were over; the last match may be incomplete.
-    matches: tuple = ()
-
 
 class Agent(NamedTuple):
     """A player."""

@@ -29,12 +29,11 @@ from azjax.games.base import (
     where,
 )
 from azjax.games.rows import distinct, pack
-from azjax.players import Agent, ProgramError, as_agent
+from azjax.players import Agent, as_agent
 from azjax.players.statistics import Ratings, fit
 
 MOST_OPENINGS = 100_000
 _DICE = 2**31 - 1  # Folded into the key of dice; no batch has this number.
-Progress = Callable[[int], None]  # Called with the number of games finished since the last call.
 
 
 class Results(NamedTuple):
@@ -102,12 +101,10 @@ def play_match(
     num_games: int,
     key: jax.Array,
     openings: State | None = None,
-    progress: Progress | None = None,
 ) -> Match:
     """Plays half of the games from each seat, with the same dice if there are any.
 
-    Without dice, two deterministic players play each opening only once from each seat. If a program
-    that plays stops answering, the ProgramError has the games that were over before.
+    Without dice, two deterministic players play each opening only once from each seat.
 
     Args:
       game: the rules.
@@ -116,32 +113,29 @@ def play_match(
       num_games: the total, rounded up to play every opening equally often from each seat.
       key: for all randomness of the match.
       openings: positions to start from, `[K, ...]`; the starting position if None.
-      progress: called with the number of games finished since the last call.
     """
-    first, second = as_agent(first), as_agent(second)
+    *_, match = _play_match(game, as_agent(first), as_agent(second), num_games, key, openings)
+    return match
+
+
+def _play_match(
+    game: Game, first: Agent, second: Agent, num_games: int, key: jax.Array, openings: State | None
+) -> Iterator[Match]:
+    """Yields the result after each batch of games."""
     checked("num_games", num_games, Positive)
     count = 1 if openings is None else check_batch(game, openings)
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic and game.chance is None
     per_seat = count if deterministic else rounds * count
     played: tuple[list[Results], ...] = [], []
-
-    def count_games() -> Match:
-        tallies = _count(played[0]), _count(played[1])
-        return Match(first.name, second.name, *tallies, deterministic)
-
     key_dice = jax.random.fold_in(key, len(played))
-    try:
-        for seat, batches in enumerate(played):
-            key_seat = jax.random.fold_in(key, seat)
-            # The batches before an error stay in the list.
-            batches += _play_batches(
-                game, first, second, per_seat, (key_seat, key_dice), seat, openings, progress
-            )
-    except ProgramError as error:
-        error.matches = (count_games(),)
-        raise
-    return count_games()
+    for seat, batches in enumerate(played):
+        key_seat = jax.random.fold_in(key, seat)
+        given = per_seat, (key_seat, key_dice), seat, openings
+        for batch in _play_batches(game, first, second, *given):
+            batches.append(batch)
+            tallies = _count(played[0]), _count(played[1])
+            yield Match(first.name, second.name, *tallies, deterministic)
 
 
 def _count(batches: Sequence[Results]) -> Tally:
@@ -175,9 +169,11 @@ def round_robin(
     num_games: int,
     key: jax.Array,
     openings: State | None = None,
-    progress: Progress | None = None,
-) -> list[Match]:
-    """Plays a match between each pair of players; see `play_match` for the arguments."""
+) -> Iterator[list[Match]]:
+    """Plays a match between each pair of players; see `play_match` for the arguments.
+
+    Yields all matches so far after each batch of games; the last match may be incomplete.
+    """
     agents = [as_agent(agent) for agent in agents]
     names = [agent.name for agent in agents]
     if len(names) < 2:
@@ -185,15 +181,12 @@ def round_robin(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"two players are called {twice[0]}: give them different names")
-    matches: list[Match] = []
+    complete: list[Match] = []
     for i, pair in enumerate(itertools.combinations(agents, 2)):
-        key_match = jax.random.fold_in(key, i)
-        try:
-            matches.append(play_match(game, *pair, num_games, key_match, openings, progress))
-        except ProgramError as error:
-            error.matches = (*matches, *error.matches)
-            raise
-    return matches
+        matches = complete
+        for match in _play_match(game, *pair, num_games, jax.random.fold_in(key, i), openings):
+            yield (matches := [*complete, match])
+        complete = matches
 
 
 def play_games(
@@ -205,7 +198,6 @@ def play_games(
     seat: int = 0,
     openings: State | None = None,
     batch_size: int | None = None,
-    progress: Progress | None = None,
 ) -> Results:
     """Plays games with the players in fixed seats; see `play_match` for the other arguments.
 
@@ -214,24 +206,22 @@ def play_games(
     dice depend on the key only, not on the players.
     """
     keys = key, jax.random.fold_in(key, _DICE)
-    given = game, first, second, num_games, keys, seat, openings, progress, batch_size
+    given = game, as_agent(first), as_agent(second), num_games, keys, seat, openings, batch_size
     return _join(_play_batches(*given))
 
 
 def _play_batches(
     game: Game,
-    first: Any,
-    second: Any,
+    first: Agent,
+    second: Agent,
     num_games: int,
     keys: tuple[jax.Array, jax.Array],
     seat: int,
     openings: State | None,
-    progress: Progress | None,
     batch_size: int | None = None,
 ) -> Iterator[Results]:
     """Yields the finished games of each batch of `play_games`; keys are for players and dice."""
     checked("num_games", num_games, Positive)
-    first, second = as_agent(first), as_agent(second)
     openings = init_batch(game, 1) if openings is None else openings
     count = check_batch(game, openings)
     if bool(jnp.any(jax.vmap(game.is_over)(openings))):
@@ -260,8 +250,6 @@ def _play_batches(
                 f"moves, the max_plies of {game.name}: one of them plays illegal actions, or "
                 "max_plies is too small"
             )
-        if progress:
-            progress(len(finished))
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:

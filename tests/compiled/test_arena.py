@@ -46,9 +46,8 @@ def same(left, right):
 def test_the_key_determines_the_games_of_every_batch_and_seat():
     played = [play_games(GAME, UNIFORM, UNIFORM, 32, KEY, batch_size=8) for _ in range(2)]
     assert same(*played)
-    counts, key = [], jax.random.key(1)
-    other = play_games(GAME, UNIFORM, UNIFORM, 28, key, batch_size=8, progress=counts.append)
-    assert counts == [8, 8, 8, 4] and len(other.outcomes) == 28
+    other = play_games(GAME, UNIFORM, UNIFORM, 28, jax.random.key(1), batch_size=8)
+    assert len(other.outcomes) == 28
     assert not np.array_equal(played[0].actions[:28], other.actions)
     for batch, other in itertools.combinations(np.split(played[0].actions, 4), 2):
         assert len({*map(bytes, batch)} & {*map(bytes, other)}) <= 1
@@ -129,19 +128,21 @@ def test_games_that_were_over_are_kept_when_a_program_stops(capfd, monkeypatch):
     def check():
         raise ProgramError("it stopped")
 
-    with pytest.raises(ProgramError) as raised:
+    steps = []
+    with pytest.raises(ProgramError):
         agents = UNIFORM, UNIFORM._replace(name="other"), Agent("stops", act, check=check)
-        round_robin(GAME, agents, 64, KEY)
+        steps.extend(round_robin(GAME, agents, 64, KEY))
     key = jax.random.fold_in(jax.random.fold_in(KEY, 1), 0)
     whole = play_games(GAME, UNIFORM, UNIFORM, 32, key)
     over = (whole.actions >= 0).sum(axis=1) <= 7
     counts = [np.sum(over & (whole.outcomes == value)) for value in (1, 0, -1)]
-    complete, (_, _, first, second, _) = raised.value.matches
+    complete, (_, _, first, second, _) = steps[-1]
     assert sum(complete.moving_first[:3]) == sum(complete.moving_second[:3]) == 32
     assert [*first[:3]] == counts and 1 < sum(counts) < 32 and second == (0, 0, 0, 0)
 
     def play(*given):
-        raise raised.value
+        yield steps[-1]
+        check()
 
     monkeypatch.setattr(program, "round_robin", play)
     assert program.main(["random", "perfect", "--game", "tic_tac_toe"]) == 1
@@ -159,8 +160,11 @@ def test_refusals():
         (lambda: match(UNIFORM, 2, KEY, one), "an opening is a finished game"),
         (lambda: match("perfect", 2, KEY), "is not a player: use an Agent"),
         (lambda: match(UNIFORM, 0, KEY), "num_games is 0: use 1 or more"),
-        (lambda: round_robin(GAME, [UNIFORM], 10, KEY), "['random'] has no pairing: name 2"),
-        (lambda: round_robin(GAME, [UNIFORM] * 2, 9, KEY), "two players are called random: give"),
+        (lambda: [*round_robin(GAME, [UNIFORM], 10, KEY)], "['random'] has no pairing: name 2"),
+        (
+            lambda: next(round_robin(GAME, [UNIFORM] * 2, 9, KEY)),
+            "two players are called random: give",
+        ),
         (  # Illegal actions leave a position unchanged forever.
             lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",
@@ -217,7 +221,7 @@ def test_a_match_is_played_and_printed(tmp_path, monkeypatch, capsys):
         assert rows[number][:2] == ["random", "perfect"]
         assert sum(map(int, rows[number][3:6])) == 18 and int(rows[number][3]) == 0  # 9 or 18 each.
     # The seed determines the games.
-    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or MATCHES)
+    monkeypatch.setattr(program, "round_robin", lambda *a: keys.append(a[3]) or [MATCHES])
     for seed in (0, 3):
         assert program.main(["random", "perfect", "--seed", str(seed)]) == 0
     assert keys[0] == keys[1] != keys[2]
