@@ -75,7 +75,7 @@ def test_a_custom_algorithm_is_traced_as_on_its_page(monkeypatch):
     """Trainings are only traced; `az.train` has its own tests."""
     monkeypatch.setattr(training, "iteration", only_trace)  # In the loop of the first block.
     texts = blocks("docs/tutorials/custom_algorithm.md")
-    found = execute(text.partition("\n\nrun = ")[0] for text in texts[:-2])
+    found = execute(text.partition("\n\nrun = ")[0] for text in texts[:-1])
     parts = found["make_parts"]()
     _, metrics = only_trace(parts, training.init(parts, jax.random.key(0)))
     assert found["state"].iteration == 10 and "value_loss" in metrics.losses
