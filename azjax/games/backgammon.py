@@ -173,8 +173,7 @@ def _render(state: State) -> str:
         sides = zip(marks, (own[point], other[25 - point]), strict=True)
         return "".join(f"{mark}{count}" for mark, count in sides if count) or "."
 
-    rows = (range(13, 25), [write(p) for p in range(13, 25)])
-    rows += ([write(p) for p in range(12, 0, -1)], range(12, 0, -1))
+    rows = range(13, 25), map(write, range(13, 25)), map(write, range(12, 0, -1)), range(12, 0, -1)
     lines = ["".join(f"{cell:>4}" for cell in row) for row in rows]
     for name, counts in (("bar", (own[25], other[25])), ("off", (own[0], other[0]))):
         lines.append(f"{name}: {marks[0]}{counts[0]} {marks[1]}{counts[1]}")

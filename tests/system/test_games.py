@@ -59,7 +59,7 @@ def test_games_have_the_published_values(name, value):
 
 
 def test_games_satisfy_the_contract():
-    ours = "connect_four:3x5", "hex:3", "breakthrough:5x3", "mnk:1x4x2", "othello:4"
+    ours = "connect_four:3x5", "hex:3", "breakthrough:5x3", "mnk:1x4x2", "othello:4", "backgammon"
     for name in (*ours, "pgx:go_3x3"):
         check_game(games.make(name), num_games=16)
 
