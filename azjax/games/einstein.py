@@ -151,8 +151,9 @@ def _display(n: int, numbers: np.ndarray, targets: np.ndarray) -> Display:
     def draw(state: State, *args: Any, **look: Any) -> Any:
         picture = stones.draw(state, *args, **look)
         for cell in np.flatnonzero(state.stones):
-            x, y = (cell % n + 0.8) * CELL, (cell // n + 0.4) * CELL
-            picture.element[0].append(note(x, y, f"{abs(state.stones[cell])}"))
+            x, y = (cell % n + 0.95) * CELL, (cell // n + 0.3) * CELL
+            number, style = abs(state.stones[cell]), {"font-size": 8, "text-anchor": "end"}
+            picture.element[0].append(note(x, y, f"{number}", style))
         return picture
 
     stones: Any = make_display((n, n), name_actions, find_cells, render)

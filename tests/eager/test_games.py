@@ -118,3 +118,25 @@ def test_moves_have_their_usual_names():
     # The middle piece moves straight; one of O moves to its right.
     assert (names("breakthrough:5x3")[31], names("breakthrough:5x3", 1)[28]) == ("b4b3", "c2c3")
     assert [column_name(column) for column in (25, 26, 52)] == ["z", "aa", "ba"]
+
+
+def test_moves_of_games_with_dice_have_their_usual_names():
+    """Stone 1 of O starts in the lower right corner; its picture shows its number."""
+    game = games.make("einstein:3")
+    assert game.display.name_actions(game.init())[:3] == ["1", "2", "3"]
+    state = game.init()._replace(die=np.int8(1), player=np.int8(1))
+    assert game.display.name_actions(state)[:3] == ["1c2", "1b2", "1b3"]
+    assert game.display.render(state).splitlines()[1:] == [
+        *("1  X1 X2 .", "2  X3 .  O3", "3  .  O2 O1", "die: 1")
+    ]
+    labels = ["", "here", *[""] * 7]
+    drawn = str(game.display.draw(state, values=np.eye(9)[1], labels=labels))
+    assert [drawn.count(text) for text in ("az-heat", ">here<", ">1<")] == [1, 1, 2]
+    game = games.make("backgammon")
+    assert game.display.name_actions(game.init())[:4] == ["11", "21", "22", "31"]
+    state = game.init()._replace(left=np.array([1, 0, 0, 0, 0, 1], np.int8))
+    names = game.display.name_actions(state)
+    assert [names[action] for action in (47, 23, 149, 150)] == ["8/2", "4/off(6)", "bar/19", "pass"]
+    lines = game.display.render(state).splitlines()
+    assert lines[1].split() == ["X5", ".", ".", ".", "O3", ".", "O5", ".", ".", ".", ".", "X2"]
+    assert lines[-1] == "dice: 1 6"
