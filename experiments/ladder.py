@@ -180,11 +180,11 @@ def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
     title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
     chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
     path = out / f"{game.replace(':', '-')}.svg"
-    _standalone(chart).save(path)
+    standalone(chart).save(path)
     print(f"plot: {path}")
 
 
-def _standalone(chart: Element) -> Drawing:
+def standalone(chart: Element) -> Drawing:
     """Makes a chart a separate SVG file, with the colors of the viewer's theme."""
     dark = "; ".join(f"--az-series-{i + 1}: {color}" for i, color in enumerate(_DARK))
     style = (

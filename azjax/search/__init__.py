@@ -13,6 +13,7 @@ from azjax.search.algorithm import (
     ROOT,
     UNVISITED,
     Algorithm,
+    Expansion,
     Roots,
     SearchResult,
     Selection,
@@ -39,8 +40,8 @@ _ALL = (PUCT, Gumbel, UCT, MctxGumbel, MctxMuZero)
 ALGORITHMS = {algorithm.algorithm: algorithm for algorithm in _ALL}
 
 __all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "UNVISITED", "Algorithm", "Evaluator"]
-__all__ += ["Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots", "SearchResult"]
-__all__ += ["Selection", "Tree"]
+__all__ += ["Expansion", "Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots"]
+__all__ += ["SearchResult", "Selection", "Tree"]
 __all__ += ["draw_by_visits", "leaves", "legal_actions", "make_result", "make_search", "mctx_fns"]
 __all__ += ["network_evaluator", "paths", "rollout_evaluator", "search_roots", "simulate"]
 __all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]

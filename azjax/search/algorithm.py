@@ -110,6 +110,7 @@ class Roots(NamedTuple):
     # Whether to explore, as self-play does; False, or `bool [B]`.
     add_noise: Literal[False] | jax.Array
     keys_expand: jax.Array  # `[B]`, for the evaluations in the trees.
+    params: Any  # Those of the search, for an algorithm that needs more than `expand`.
     # `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates.
     expand: Callable[[jax.Array, jax.Array, State], Expansion]
     max_plies: int  # No path in a tree has more moves.

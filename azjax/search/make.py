@@ -93,6 +93,7 @@ def make_search(
             temperature=_per_position("temperature", temperature, jnp.float32, size),
             add_noise=add_noise,
             keys_expand=keys_expand,
+            params=params,
             expand=functools.partial(play_and_evaluate, game, evaluate, params),
             max_plies=game.max_plies,
             chance=game.chance,

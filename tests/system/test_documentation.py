@@ -17,7 +17,7 @@ import pytest
 import azjax
 import reference
 from azjax import proof, search, training
-from azjax.games import solver
+from azjax.games import init_batch, solver
 from azjax.games.check import check_game
 from azjax.runs import presets
 from javascript import opened
@@ -247,6 +247,21 @@ def test_a_target_between_two_outcomes_is_split_between_them():
     _, value, outcome = module.init_with_output(jax.random.key(0), planes)[0]
     shares = jax.nn.softmax(outcome)
     np.testing.assert_allclose(value, shares[:, 0] - shares[:, 2], atol=1e-6)
+
+
+def test_a_learned_model_is_trained_and_its_search_is_verified(tmp_path):
+    parts = names("muzero")["make_parts"]()
+    config = training.SelfPlayConfig(games=16, unroll_length=8)
+    replay = training.make_replay(training.ReplayConfig(capacity=128), batch_size=16)
+    learner = parts.learner._replace(steps=8)
+    parts = parts._replace(selfplay=config, replay=replay, learner=learner)
+    run = azjax.train(parts, tmp_path / "run", max_iterations=1, report=False, display=False)
+    assert 0 < run.metrics[-1]["reward_loss"] < run.metrics[-1]["value_loss"]
+    searches = [search.algorithm for search in run.certificate.searches]
+    assert searches == ["puct", "gumbel", "muzero"]
+    result = run.player.search(jax.random.key(0), init_batch(parts.game, 2))
+    assert (result.visit_counts.sum(axis=1) == 16).all()
+    assert result.tree.embeddings.shape == (2, 17, 128)  # Hidden states, not boards.
 
 
 def test_games_satisfy_the_contract():

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from azjax import training
-from experiments import ladder
+from experiments import ladder, learned_model
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import iterations, speed
 from experiments.benchmark.options import median_seconds
@@ -112,3 +112,30 @@ def test_a_ladder_trains_draws_and_continues(trained, tmp_path, monkeypatch, cap
     picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
     assert "blunders in 4,520 positions" in picture
     assert ladder.main(arguments) == 0 and len(commands) == 1  # Everything is trained already.
+
+
+# The learned model.
+
+
+def test_a_learned_model_is_trained_audited_and_drawn(tmp_path, monkeypatch, capsys):
+    def make(*given):
+        parts = load(*given)
+        config = training.SelfPlayConfig(games=16, unroll_length=8)
+        replay = training.make_replay(training.ReplayConfig(capacity=128), batch_size=16)
+        return parts._replace(selfplay=config, replay=replay)
+
+    load = learned_model.custom.load_code
+    monkeypatch.setattr(learned_model.custom, "load_code", make)
+    monkeypatch.setattr(learned_model, "SIMULATIONS", (2,))
+    out = tmp_path / "audit.json"
+    assert learned_model.main(["--seeds", "0", "--iterations", "1", "--out", str(out)]) == 0
+    results = json.loads(out.read_text())
+    (row,) = results["rows"]
+    assert row["MuZero, evaluations"] == 16 * 8 * 17 and 0 < row["MuZero, 2 simulations"] < 4520
+    assert results["curves"] == [[row["MuZero"]], [row["AlphaZero"]]]
+    (legal,), (optimal,) = results["legal"], results["optimal"]
+    assert all(len(shares) == 10 for shares in legal.values())
+    assert legal["value"][0] == optimal["value"][0] and legal != optimal
+    assert all(0 <= share <= 100 for share in legal["reward of others"][1:])
+    assert "reward of others, % after legal moves: nan" in capsys.readouterr().out
+    assert "Right predictions after legal moves" in out.with_suffix(".svg").read_text()
