@@ -6,6 +6,7 @@ field of each kind is its tag: a `Literal` whose default is the name of the kind
 """
 
 import ast
+import contextlib
 import dataclasses
 import difflib
 import inspect
@@ -104,8 +105,13 @@ def checked(name: str, value: Any, hint: Any) -> Any:
             if isinstance(allowed, Range):
                 allowed.check(name, value)
         return value
-    if types.NoneType in choices:
-        return None if value is None else checked(name, value, choices[0])
+    if value is None and types.NoneType in choices:
+        return None
+    if float in choices:  # One of some words, or a number.
+        with contextlib.suppress(ValueError, TypeError):
+            return float(value)
+    if float in choices or types.NoneType in choices:
+        return checked(name, value, choices[0])
     if isinstance(value, Tracer) and hint in (int, float):
         return value
     is_number = isinstance(value, jax.Array) and hint in (int, float)

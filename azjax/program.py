@@ -225,9 +225,10 @@ def _announce(parts: Parts, mesh: Mesh) -> str:
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
     if plan.until == "auto":
-        return "perfect" if game.enumerable else "never"
+        return certificates.default_goal(game) if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(f"until is {plan.until!r}, but {explain_size(game)}: use 'never'")
+    certificates.check_goal(plan.until, game)
     return plan.until
 
 

@@ -8,7 +8,10 @@ from typing import Any
 from azjax.training.metrics import Record
 
 # The metrics of verifications begin with these; they have their own cells, or none.
-_VERIFIED = ("blunders", "losing_lines_", "value_sign_errors", "value_error", "error", "sign_error")
+_VERIFIED = (
+    *("blunders", "losing_lines_", "value_sign_errors", "value_error", "error", "sign_error"),
+    *("large_blunders", "largest_loss", "mean_loss"),
+)
 
 
 class Lines:
@@ -48,8 +51,11 @@ def _cells(record: Record) -> dict[str, str]:
         "loss": f"{record.losses['loss']:.3f}",
     }
     if "blunders" in extra:
-        first, second = extra["losing_lines_first"], extra["losing_lines_second"]
         shown["blunders"] = f"{extra['blunders']:4d}"
+    if "largest_loss" in extra:
+        shown["largest loss"] = f"{extra['largest_loss']:.4f}"
+    if "losing_lines_first" in extra:
+        first, second = extra["losing_lines_first"], extra["losing_lines_second"]
         shown["losing lines"] = f"{first:3d} 1st + {second:3d} 2nd"
     if "error" in extra:
         shown["labelled errors"] = f"{extra['error']:.1%}"

@@ -149,7 +149,8 @@ def show_certificate(certificate: Certificate) -> None:
     table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    style = "green" if certificate.perfect else "yellow" if certificate.unbeatable else "red"
+    is_bound = certificate.unbeatable or certificate.largest_loss is not None
+    style = "green" if certificate.perfect else "yellow" if is_bound else "red"
     title = verdict.upper() + colon + meaning
     _print(Panel(table, title=title, border_style=style, expand=False))
 

@@ -29,6 +29,7 @@ from azjax.games.base import (
 from azjax.games.rows import batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
+from azjax.proof.enumeration import LOSS
 from azjax.proof.labelled import BATCH, MEAN, count_errors, rates
 from azjax.proof.seat_proof import SeatProof, explore_seat
 from azjax.runs import pretrained
@@ -46,8 +47,9 @@ class Options:
     In a game too large for that, errors are counted on labelled positions, if the game has them.
     """
 
-    until: Literal["perfect", "unbeatable"] | None = None
-    """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
+    until: Literal["perfect", "unbeatable"] | float | None = None
+    """What must hold for exit status 0, if the game can be enumerated. With dice, a number: no move
+    loses more than this of the expected outcome. Default: perfect, or 0.01 with dice."""
     simulations: tuple[AnySimulations, ...] = ()
     """Simulations of the searches that are examined in addition to the network alone. Default: 32,
     and a custom search's own number; on labelled positions 32 and 600. With --lines, one number;
@@ -102,6 +104,8 @@ def examine(options: Options) -> int:
 
 def _verify(options: Options, player: Player) -> int:
     """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
+    goal = options.until or certificates.default_goal(player.game)
+    certificates.check_goal(goal, player.game)
     solution = console.solve(player.game)
     tasks, verdicts = {}, []
     last: Any = None  # The certificate, in the end.
@@ -122,8 +126,7 @@ def _verify(options: Options, player: Player) -> int:
         actions = np.asarray(verdicts[0].actions)
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
-    holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect
-    return 0 if holds else 1
+    return 0 if certificate.reaches(goal) else 1
 
 
 def _show_blunders(
@@ -135,19 +138,22 @@ def _show_blunders(
     the player to move; less than -1 where it is illegal.
     """
     rows, best = np.arange(len(actions)), outcomes.max(axis=1)
-    wrong = np.flatnonzero(outcomes[rows, actions] < best)
-    words = {1: "win", 0: "draw", -1: "loss"}
+    wrong = np.flatnonzero(best - outcomes[rows, actions] > LOSS)
     for row in wrong[:limit]:
         state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
-        played, possible = words[int(outcomes[row, actions[row]])], words[int(best[row])]
-        names = name_actions(game, state)
-        optimal = ", ".join(names[action] for action in np.flatnonzero(outcomes[row] == best[row]))
+        played, possible = _word(outcomes[row, actions[row]]), _word(best[row])
+        names, is_optimal = name_actions(game, state), best[row] - outcomes[row] <= LOSS
+        optimal = ", ".join(names[action] for action in np.flatnonzero(is_optimal))
         print(
             f"\n{game.display.render(state)}\n{'XO'[int(game.player(state))]} plays "
             f"{names[actions[row]]}: {played} instead of {possible} (optimal: {optimal})"
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")
+
+
+def _word(outcome: Any) -> str:
+    return {1.0: "win", 0.0: "draw", -1.0: "loss"}.get(float(outcome), f"{outcome:+.3f}")
 
 
 # Labelled positions.

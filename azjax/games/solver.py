@@ -69,6 +69,11 @@ class Solution(NamedTuple):
         return len(self.values)
 
     @property
+    def has_chance(self) -> bool:
+        """Whether nature is to move in some state."""
+        return len(self.decisions) + np.sum(self.over).item() < self.num_states
+
+    @property
     def decision_states(self) -> State:
         """The states at `decisions`; every leaf is `[D, ...]`."""
         return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)

@@ -3,7 +3,8 @@
 A network is *perfect* if it chooses a move that keeps the outcome in every reachable position,
 alone and with each verified search. This is a property of its moves: wrong signs of its values are
 reported, but a perfect network may have some. A network is *unbeatable* if it has no losing line
-without search.
+without search. In games with chance, every player can lose: the certificate says how much
+of the expected outcome the moves lose.
 """
 
 import dataclasses
@@ -21,16 +22,17 @@ from azjax import runs
 from azjax._settings import Count, checked
 from azjax._version import __version__
 from azjax.games import solver
-from azjax.games.base import State, explain_size
+from azjax.games.base import Game, State, explain_size
 from azjax.games.rows import batches
 from azjax.games.solver import Solution
-from azjax.proof.enumeration import Verdict, verify_outputs
+from azjax.proof.enumeration import LARGE_LOSS, Verdict, verify_outputs
 from azjax.runs.player import Player, changed
 from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
-Goal = Literal["perfect", "unbeatable", "never"]
+# A number is a bound on the largest loss of expected outcome in a game with chance.
+Goal = Literal["perfect", "unbeatable", "never"] | float
 
 SLICE = 8192  # Positions in one call of a network or a search.
 
@@ -42,6 +44,7 @@ class VerifiedSearch:
     algorithm: str
     num_simulations: int
     blunders: int  # Positions where the move of the search worsens the outcome.
+    largest_loss: float | None = None  # Of expected outcome, in games with chance.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,28 +53,36 @@ class Certificate:
 
     game: str
     decision_states: int  # Verified positions, those in which the game is not over.
-    blunders: int  # Positions where the move of the network alone worsens the outcome.
+    blunders: int  # Of the network alone; see `enumeration.Verdict`, also for the other results.
     searches: tuple[VerifiedSearch, ...]  # The network with each search.
-    losing_lines_first: int  # Of the network alone; see `enumeration.count_losing_lines`.
-    losing_lines_second: int
-    value_sign_errors: int  # Won or lost positions whose value has the wrong sign, or is 0 or NaN.
     iterations: int
     moves: int  # Of self-play.
     seconds: float  # Until this result, including all sessions of a run.
     seed: int | None  # None: unknown.
     versions: dict[str, str]
     device: str
+    losing_lines_first: int | None = None  # None in games with chance.
+    losing_lines_second: int | None = None
+    value_sign_errors: int | None = None
+    large_blunders: int | None = None  # None in games without chance; these lose more than 0.01.
+    largest_loss: float | None = None
+    mean_loss: float | None = None
 
     @property
     def unbeatable(self) -> bool:
         """Whether the network alone has no losing line, moving first or second."""
-        return self.losing_lines_first + self.losing_lines_second == 0
+        return self.losing_lines_first == 0 == self.losing_lines_second
 
     @property
     def perfect(self) -> bool:
-        """Whether the network, alone and with each search, keeps the outcome in every position."""
-        blunders = self.blunders + sum(search.blunders for search in self.searches)
-        return self.unbeatable and not blunders
+        """Whether the network, alone and with each search, has no blunder in any position."""
+        return not self.blunders + sum(search.blunders for search in self.searches)
+
+    def reaches(self, goal: Goal) -> bool:
+        """Whether a goal is proved."""
+        if isinstance(goal, float):
+            return self.largest_loss is not None and self.largest_loss <= goal
+        return goal != "never" and (self.perfect if goal == "perfect" else self.unbeatable)
 
     def as_json(self) -> dict[str, Any]:
         """Returns a JSON object: `perfect`, `unbeatable` and the fields."""
@@ -85,6 +96,9 @@ _ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
     "losing_lines_first": "losing lines as first player, network alone",
     "losing_lines_second": "losing lines as second player, network alone",
     "value_sign_errors": "wrong value signs (not required)",
+    "large_blunders": "blunders that lose more than 0.01",
+    "largest_loss": "largest loss of expected outcome",
+    "mean_loss": "mean loss of expected outcome",
     "iterations": "training iterations",
     "moves": "self-play moves",
     "seconds": "seconds until this result",
@@ -98,11 +112,13 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
     title = "Not proved: this player can be beaten"
     if content["unbeatable"]:
         title = "Unbeatable: no losing line as first or second player"
-    if content["perfect"]:
+    if content["largest_loss"] is not None:
+        title = f"Verified: no move loses more than {content['largest_loss']:.4f} of the outcome"
+    elif content["perfect"]:
         title = "Perfect: every move keeps the outcome, in every reachable position"
-    values = ((label, content[name]) for name, label in _ROWS.items())
-    values = ((label, "unknown" if x is None else x) for label, x in values)
-    rows = [(label, f"{x:,}" if isinstance(x, int) else str(x)) for label, x in values]
+    shown = [name for name in _ROWS if content[name] is not None or name == "seed"]
+    values = [(_ROWS[name], content[name]) for name in shown]
+    rows = [(label, "unknown" if x is None else _write(x)) for label, x in values]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
         for s in content["searches"]
@@ -111,11 +127,38 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
     return title, [*rows, ("versions", versions)]
 
 
+def _write(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def reached(goal: Goal, verdict: Verdict) -> bool:
     """Whether the verdict on the network alone reaches a goal."""
+    if isinstance(goal, float):
+        return verdict.losses is not None and float(verdict.losses.max()) <= goal
     if goal == "perfect":
         return int(verdict.blunders) == 0
     return goal == "unbeatable" and not np.any(verdict.losing_lines)
+
+
+def default_goal(game: Game) -> Goal:
+    """Returns what can be proved about a player of a game that can be enumerated."""
+    return "perfect" if game.chance is None else LARGE_LOSS
+
+
+def check_goal(goal: Goal, game: Game) -> None:
+    """Raises a ValueError if nothing can be proved about this goal in a game that can be solved."""
+    if isinstance(goal, float) and (game.chance is None or not 0 <= goal <= 2):
+        raise ValueError(
+            f"until is {goal}, but a bound on the loss is for games with dice, from 0 to 2: use "
+            "'perfect' or 'unbeatable' for others"
+        )
+    if goal == "unbeatable" and game.chance is not None:
+        raise ValueError(
+            f"until is {goal!r}, but {game.name} has dice, so every player can lose: use a bound "
+            "on the largest loss of expected outcome, such as 0.01"
+        )
 
 
 def versions() -> dict[str, str]:
@@ -251,7 +294,12 @@ def verify_in_slices(
                 verdicts.append(step.verdict)
     verdict, *searched = verdicts
     verified = (
-        VerifiedSearch(search.algorithm, int(search.num_simulations), int(each.blunders))
+        VerifiedSearch(
+            algorithm=search.algorithm,
+            num_simulations=int(search.num_simulations),
+            blunders=int(each.blunders),
+            largest_loss=each.counts().get("largest_loss"),
+        )
         for search, each in zip(searches, searched, strict=True)
     )
     selfplay, moves = player.parts.selfplay, player.moves

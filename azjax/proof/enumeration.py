@@ -15,11 +15,16 @@ import numpy as np
 from azjax.games.base import choose
 from azjax.games.solver import Solution
 
+LOSS, LARGE_LOSS = 0.001, 0.01  # Of the expected outcome, in games with chance.
 _MOST_LINES = 10_000_000  # Counts stop here; lower if sums over actions would exceed 32 bits.
 
 
 class Verdict(NamedTuple):
-    """The result of `verify_outputs`. All counts are `int32 []`."""
+    """The result of `verify_outputs`. All counts are `int32 []`.
+
+    In games with chance, every player can lose, and most values are neither won nor lost. There, a
+    blunder loses more than 0.001 of the expected outcome, and the next two fields have no meaning.
+    """
 
     blunders: jax.Array  # Decision states where the chosen action worsens the outcome.
     losing_lines: jax.Array  # `[2]`, moving first and second; see `count_losing_lines`.
@@ -27,9 +32,18 @@ class Verdict(NamedTuple):
     value_error: jax.Array  # Mean absolute error of the values.
     is_blunder: jax.Array  # `bool [D]`
     actions: jax.Array  # `int32 [D]`, the chosen actions.
+    # `float32 [D]`, by how much each action lowers the expected outcome, in games with chance.
+    losses: jax.Array | None = None
 
-    def counts(self) -> dict[str, int]:
-        """Returns the counts by their names in records and certificates."""
+    def counts(self) -> dict[str, float]:
+        """Returns the results by their names in records and certificates."""
+        if self.losses is not None:
+            return {
+                "blunders": int(self.blunders),
+                "large_blunders": int((self.losses > LARGE_LOSS).sum()),
+                "largest_loss": float(self.losses.max()),
+                "mean_loss": float(self.losses.mean()),
+            }
         first, second = map(int, self.losing_lines)
         return {
             "blunders": int(self.blunders),
@@ -47,7 +61,14 @@ def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
     """
     unused = dict.fromkeys(("layers", "states", "over", "action_values"))
     layers = tuple(map(int, solution.layers))
-    return _verify_outputs(layers, solution._replace(**unused), scores, values)
+    verdict = _verify_outputs(layers, solution._replace(**unused), scores, values)
+    if not solution.has_chance:
+        return verdict
+    best = solution.values[solution.decisions]
+    losses = best - jnp.asarray(solution.action_values)[solution.decisions, verdict.actions]
+    is_blunder = losses > LOSS
+    blunders = jnp.sum(is_blunder, dtype=jnp.int32)
+    return verdict._replace(blunders=blunders, is_blunder=is_blunder, losses=losses)
 
 
 @functools.partial(jax.jit, static_argnums=0)

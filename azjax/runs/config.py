@@ -89,10 +89,11 @@ class Config:
 class Plan:
     """When a run stops and what it saves, which changes no iteration."""
 
-    until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
+    until: Literal["auto", "perfect", "unbeatable", "never"] | float = "auto"
     """When to stop. perfect: no blunder in any position, and in small games none with search
-    either; unbeatable: no losing line from either seat; never: after the last iteration; auto:
-    perfect if the game can be enumerated, otherwise never."""
+    either; unbeatable: no losing line from either seat; never: after the last iteration; in games
+    with dice, a number: no move loses more than this of the expected outcome; auto: perfect if the
+    game can be enumerated, or 0.01 with dice, otherwise never."""
     max_iterations: Positive = 500
     """Maximum number of iterations, including earlier sessions."""
     max_minutes: NonNegative = 0.0

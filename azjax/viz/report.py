@@ -35,6 +35,8 @@ _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the 
         "losing lines as first": "losing_lines_first",
         "losing lines as second": "losing_lines_second",
     }),
+    ("Loss of expected outcome by moves of the network alone, all positions", "", False,
+     {"largest": "largest_loss", "mean": "mean_loss"}),
     ("Mean absolute error of the value, all positions", "", False,
      {"network alone": "value_error"}),
     ("Strength: Elo differences, 95% intervals", "Elo", False,
@@ -89,7 +91,13 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
     if not records:
         return []
     curves, charts, intro = [*_CURVES], [], []
-    if any("blunders" in record for record in records):
+    if any("largest_loss" in record for record in records):
+        intro.append(
+            "The network alone plays its most likely move. In every position, the solver knows the "
+            "expected outcome after each move, with all throws of the dice. A blunder is a "
+            "position where the move loses more than 0.001 of it."
+        )
+    elif any("blunders" in record for record in records):
         intro.append(
             "The network alone plays its most likely move. A blunder is a position where this move "
             "gives up a win or a draw. A losing line is a game that the network, as first or as "
