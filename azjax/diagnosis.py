@@ -14,7 +14,7 @@ import numpy as np
 
 from azjax import _files as files
 from azjax import runs, training
-from azjax.games.base import Game, State, play, random_action, where
+from azjax.games.base import Game, State, is_chance, play, random_step, where
 from azjax.games.check import check_game
 from azjax.games.rows import distinct, pack
 from azjax.networks.base import Network
@@ -149,6 +149,7 @@ def decided(game: Game, state: State) -> jax.Array:
     if game.num_actions > _MOST_ACTIONS:
         return win.astype(jnp.int32)
     loses = (step.discount == -1) & jax.vmap(lambda after: wins(after)[0])(step.state)
+    loses &= ~jax.vmap(functools.partial(is_chance, game))(step.state)
     legal = game.legal_actions(state)
     lost = jnp.any(legal) & jnp.all(~legal | loses | ((step.discount == 0) & (step.reward < 0)))
     return win.astype(jnp.int32) - (~win & lost)
@@ -161,7 +162,7 @@ def _random_position(game: Game, most: int, key: jax.Array) -> State:
 
     def move(state, inputs):
         ply, key = inputs
-        after = game.step(state, random_action(game, key, state))[0]
+        after = random_step(game, key, state).state
         return where((ply < length) & ~game.is_over(after), after, state), None
 
     keys = jax.random.split(key_moves, most)
@@ -173,7 +174,8 @@ def _policies(network: Network, params: Any, samples: Sample) -> Finding:
     loss = policy_loss(outputs[0], samples.policy, samples.legal)
     entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
     uniform = jnp.log(jnp.sum(samples.legal, axis=-1)) - entropy
-    kl, start = float(jnp.mean(loss - entropy)), float(jnp.mean(uniform))
+    has_moves = jnp.any(samples.legal, axis=-1)  # Not before the dice.
+    kl, start = (float(jnp.mean(of, where=has_moves)) for of in (loss - entropy, uniform))
     sentence = f"KL {kl:.2f} from the network to the search; {start:.2f} from a uniform policy"
     advice = "the network does not learn the policy: check the learning rate and legal actions"
     return Finding("policy", sentence, advice if kl > 0.9 * start else "")

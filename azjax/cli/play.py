@@ -16,7 +16,7 @@ from rich.text import Text
 from azjax._settings import Range
 from azjax.cli import console, custom
 from azjax.cli.players import HELP, choose_game, is_form, make_agent
-from azjax.games.base import Game, State, name_actions, play
+from azjax.games.base import Game, State, is_chance, name_actions, play, random_action
 from azjax.players import Agent, Decision
 from azjax.runs import pretrained
 from azjax.runs.player import is_pretrained
@@ -77,7 +77,8 @@ def start(options: Options) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
-        play_game(*set_table(options))
+        dice = jax.random.fold_in(jax.random.key(options.seed), 3)
+        play_game(*set_table(options), dice)
     except Leave as last:
         print(last)
     return 0
@@ -118,8 +119,11 @@ class Position(NamedTuple):
     score: float
 
 
-def play_game(game: Game, seats: Seats, hint: Machine) -> None:
-    """Plays one game, in which `hint` gives hints; raises Leave if a person quits."""
+def play_game(game: Game, seats: Seats, hint: Machine, dice: jax.Array) -> None:
+    """Plays one game, in which `hint` gives hints; raises Leave if a person quits.
+
+    The key `dice` determines each throw by its ply, also after a move was taken back.
+    """
     person = "a person" if seats == (None, None) else "you"
     x, o = (seat.name if seat else person for seat in seats)
     print(f"X: {x}, O: {o}")
@@ -129,9 +133,13 @@ def play_game(game: Game, seats: Seats, hint: Machine) -> None:
         state, score = history[-1]
         seat = int(game.player(state))
         machine = seats[seat]
-        if machine is None or None not in seats:
+        waits = bool(is_chance(game, state))
+        if (machine is None or None not in seats) and not waits:
             show(game, state)
-        action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
+        if waits:
+            action = _throw(game, state, jax.random.fold_in(dice, len(history)), None in seats)
+        else:
+            action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
         if action is None:
             history = _take_back(game, history)
             continue
@@ -148,6 +156,26 @@ def _choose(game: Game, state: State, machine: Machine) -> int:
     played = name_actions(game, state)[int(decision.action)]
     print(f"{MARKS[seat]} ({machine.name}) plays {played}{expects(decision, seat)}")
     return int(decision.action)
+
+
+def _throw(game: Game, state: State, key: jax.Array, is_asked: bool) -> int:
+    """Throws dice; a person may type what they show instead."""
+    names, seat = name_actions(game, state), MARKS[int(game.player(state))]
+    free = [names[action] for action in np.flatnonzero(game.legal_actions(state))]
+    action = int(random_action(game, key, state))
+    while is_asked:
+        line = read_line(f"Dice for {seat}: press Enter, or type what they show: ")
+        match line.lower():
+            case "q" | "quit":
+                raise Leave("Goodbye.")
+            case shown if shown in free:
+                action = names.index(shown)
+            case shown if shown:
+                print(f"{shown!r} is no throw: type one of {', '.join(free)}, or press Enter.")
+                continue
+        break
+    print(f"The dice for {seat} show {names[action]}.")
+    return action
 
 
 def _read_move(game: Game, state: State, hint: Machine) -> int | None:
@@ -177,9 +205,10 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
 
 def _take_back(game: Game, history: list[Position]) -> list[Position]:
     """Returns the history up to the previous turn of the player to move, if there is one."""
-    players = [int(game.player(position.state)) for position in history]
-    before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
-    if not before:
+    states, seat = [position.state for position in history], game.player(history[-1].state)
+    decided = [game.player(state) == seat and not is_chance(game, state) for state in states]
+    before = np.flatnonzero(decided[:-1])
+    if not len(before):
         print("You have no move to take back.")
         return history
     return history[: before[-1] + 1]

@@ -276,9 +276,10 @@ def verify_in_slices(
     seed = None if player.run_dir is None else runs.read_config(player.run_dir).seed
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
-        raise ValueError(
-            f"{explain_size(player.game)}: play a seat against every reply instead, with prove_seat"
-        )
+        advice = "play a seat against every reply instead, with prove_seat"
+        if player.game.chance is not None:
+            advice = "play matches instead, with azjax.players.arena"
+        raise ValueError(f"{explain_size(player.game)}: {advice}")
     numbers = [None] if simulations is None else [number for number in simulations if number]
     searches = [
         search for number in numbers for search in searches_to_verify(player.parts.search, number)

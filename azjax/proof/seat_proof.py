@@ -114,7 +114,11 @@ def explore_seat(
     This is an `Exploration` after each part of the games, and a `SeatProof` after all games of the
     player with an override table. The last one is the result.
     """
-    checked("player", player, Player)
+    if checked("player", player, Player).game.chance is not None:
+        raise ValueError(
+            f"{player.game.name} has dice, so every player can lose: verify all positions, if the "
+            "game can be enumerated, or play matches"
+        )
     seat = checked("seat", seat, Seat)
     simulations = checked("simulations", simulations, AnySimulations)
     rounds = checked("rounds", rounds, Count)

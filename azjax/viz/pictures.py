@@ -8,10 +8,21 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, gallery, node, signed
-from azjax.games.base import Game, State, Step, check_batch, init_batch, name_actions, play
+from azjax.games.base import (
+    Game,
+    State,
+    Step,
+    check_batch,
+    init_batch,
+    is_chance,
+    name_actions,
+    play,
+    random_action,
+)
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.training.parts import Parts
@@ -184,10 +195,23 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
     def run(params, key, states, temperature, add_noise):
         keys = jax.random.split(key, temperature.shape[0])
         result = search(params, keys, states, temperature, add_noise)
+        if parts.game.chance is not None:
+            dice = jax.random.split(jax.random.fold_in(key, 1), len(keys))
+            result = _throw(parts.game, dice, states, result)
         step = jax.vmap(functools.partial(play, parts.game))(states, result.action)
         return result, step, jax.vmap(parts.game.is_over)(step.state)
 
     return jax.jit(run)
+
+
+def _throw(game: Game, keys: jax.Array, states: State, result: SearchResult) -> SearchResult:
+    """Replaces the moves of a search by the dice, where they are to be thrown."""
+    thrown = jax.vmap(functools.partial(random_action, game))(keys, states)
+    odds = jax.vmap(game.chance)(states)
+    waits = jnp.any(odds > 0, axis=1)
+    weights = jnp.where(waits[:, None], odds, result.action_weights)
+    action = jnp.where(waits, thrown, result.action)
+    return result._replace(action=action, action_weights=weights)
 
 
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
@@ -221,7 +245,8 @@ def search_strips(player: Player, most: int = 8) -> Element:
         result, step, over = search(player.params, jax.random.key(ply), states, still, False)
         state = jax.tree.map(lambda leaf: leaf[0], states)
         name = name_actions(game, state)[int(result.action[0])]
-        summary = node("summary", None, f"Move {ply + 1}: the search plays {name}")
+        who = "the dice show" if is_chance(game, state) else "the search plays"
+        summary = node("summary", None, f"Move {ply + 1}: {who} {name}")
         tree = scrolling(draw_tree(game, result).element)
         strips.append(node("details", {"name": "search"}, summary, tree))
         if over[0]:
