@@ -206,8 +206,8 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
 def _take_back(game: Game, history: list[Position]) -> list[Position]:
     """Returns the history up to the previous turn of the player to move, if there is one."""
     states, seat = [position.state for position in history], game.player(history[-1].state)
-    decided = [game.player(state) == seat and not is_chance(game, state) for state in states]
-    before = np.flatnonzero(decided[:-1])
+    decided = [bool((game.player(s) == seat) & ~is_chance(game, s)) for s in states[:-1]]
+    before = np.flatnonzero(decided)
     if not len(before):
         print("You have no move to take back.")
         return history

@@ -197,17 +197,17 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
         result = search(params, keys, states, temperature, add_noise)
         if parts.game.chance is not None:
             dice = jax.random.split(jax.random.fold_in(key, 1), len(keys))
-            result = _throw(parts.game, dice, states, result)
+            odds = jax.vmap(parts.game.chance)(states)
+            thrown = jax.vmap(functools.partial(random_action, parts.game))(dice, states)
+            result = _throw(result, odds, thrown)
         step = jax.vmap(functools.partial(play, parts.game))(states, result.action)
         return result, step, jax.vmap(parts.game.is_over)(step.state)
 
     return jax.jit(run)
 
 
-def _throw(game: Game, keys: jax.Array, states: State, result: SearchResult) -> SearchResult:
-    """Replaces the moves of a search by the dice, where they are to be thrown."""
-    thrown = jax.vmap(functools.partial(random_action, game))(keys, states)
-    odds = jax.vmap(game.chance)(states)
+def _throw(result: SearchResult, odds: jax.Array, thrown: jax.Array) -> SearchResult:
+    """Replaces the moves of a search by the dice `thrown [B]`, where `odds [B, A]` are not 0."""
     waits = jnp.any(odds > 0, axis=1)
     weights = jnp.where(waits[:, None], odds, result.action_weights)
     action = jnp.where(waits, thrown, result.action)
