@@ -47,15 +47,16 @@ class Options:
     typed: custom.OfPlayer = custom.PlayerOptions()
 
 
-def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
-    """Makes the players: a seat without one goes to a person, or to the default opponent."""
+def set_table(options: Options) -> tuple[Game, "Seats", "Machine", jax.Array]:
+    """Returns the arguments of `play_game`; an open seat goes to a person or a default player."""
     player = str(options.typed.run_dir)
     if player == HUMAN or is_form(player):
         spec = shlex.quote(player)
         raise ValueError(f"{player} needs a seat: write --x {spec} or --o {spec}")
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
     typed, game = choose_game(named, options.typed)
-    keys = iter(jax.random.split(jax.random.key(options.seed), 3))
+    key = jax.random.key(options.seed)
+    keys = iter(jax.random.split(key, 3))
 
     def seat(spec: str) -> Machine:
         return Machine(make_agent(spec, game, typed), next(keys))
@@ -69,7 +70,8 @@ def set_table(options: Options) -> tuple[Game, "Seats", "Machine"]:
     x = options.x or (opponent if moves_first else HUMAN)
     o = options.o or (opponent if x == HUMAN else HUMAN)
     first, second = (None if spec == HUMAN else seat(spec) for spec in (x, o))
-    return game, (first, second), second or first or seat(opponent)
+    dice = jax.random.fold_in(key, 3)
+    return game, (first, second), second or first or seat(opponent), dice
 
 
 def start(options: Options) -> int:
@@ -77,8 +79,7 @@ def start(options: Options) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
-        dice = jax.random.fold_in(jax.random.key(options.seed), 3)
-        play_game(*set_table(options), dice)
+        play_game(*set_table(options))
     except Leave as last:
         print(last)
     return 0

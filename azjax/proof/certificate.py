@@ -76,7 +76,8 @@ class Certificate:
     @property
     def perfect(self) -> bool:
         """Whether the network, alone and with each search, has no blunder in any position."""
-        return not self.blunders + sum(search.blunders for search in self.searches)
+        blunders = self.blunders + sum(search.blunders for search in self.searches)
+        return not blunders and (self.unbeatable or self.largest_loss is not None)
 
     def reaches(self, goal: Goal) -> bool:
         """Whether a goal is proved."""
@@ -85,8 +86,9 @@ class Certificate:
         return goal != "never" and (self.perfect if goal == "perfect" else self.unbeatable)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns a JSON object: `perfect`, `unbeatable` and the fields."""
-        return {"perfect": self.perfect, "unbeatable": self.unbeatable} | dataclasses.asdict(self)
+        """Returns a JSON object: `perfect`, `unbeatable` and the fields, without those of None."""
+        fields = {name: x for name, x in dataclasses.asdict(self).items() if x is not None}
+        return {"perfect": self.perfect, "unbeatable": self.unbeatable, "seed": None} | fields
 
 
 _ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
@@ -112,12 +114,11 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
     title = "Not proved: this player can be beaten"
     if content["unbeatable"]:
         title = "Unbeatable: no losing line as first or second player"
-    if content["largest_loss"] is not None:
+    if "largest_loss" in content:
         title = f"Verified: no move loses more than {content['largest_loss']:.4f} of the outcome"
     elif content["perfect"]:
         title = "Perfect: every move keeps the outcome, in every reachable position"
-    shown = [name for name in _ROWS if content[name] is not None or name == "seed"]
-    values = [(_ROWS[name], content[name]) for name in shown]
+    values = [(label, content[name]) for name, label in _ROWS.items() if name in content]
     rows = [(label, "unknown" if x is None else _write(x)) for label, x in values]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")

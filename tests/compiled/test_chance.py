@@ -1,5 +1,6 @@
 """Games with dice: the solver, the contract, searches and self-play follow the probabilities."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 import dice_pile
 import guard
 from azjax import players
+from azjax.cli import play
 from azjax.games import solver
 from azjax.games.base import is_chance
 from azjax.games.check import check_game
 from azjax.players import arena
+from azjax.proof import certificate, verify_outputs
 from azjax.search import (
     PUCT,
     UCT,
@@ -134,6 +137,44 @@ def test_a_policy_that_cannot_follow_dice_is_refused():
         search(None, jax.random.key(0), states)
 
 
+def test_losses_of_expected_outcome_are_verified(solution, tic_tac_toe):
+    """Of a policy that always takes one stone, and of one that is perfect but for one position."""
+    stones = np.asarray(solution.decision_states.stones)
+    dice = np.asarray(solution.decision_states.dice)
+    lost = []
+    for n, thrown in zip(stones.tolist(), dice.tolist(), strict=True):
+        values = dice_pile.action_values(n, thrown)
+        lost.append(float(max(values) - values[0]))
+    first = np.tile(np.float32([1, 0, 0]), (len(lost), 1))
+    best = solution.action_values[solution.decisions]
+    near = solution._replace(action_values=solution.action_values - 5e-4)
+    values = np.zeros(len(lost), np.float32)
+    with guard.sharing():
+        verdict = verify_outputs(solution, first, values)
+        perfect = verify_outputs(solution, best, values)
+        slight = verify_outputs(near, best, values)
+    counts = verdict.counts()
+    np.testing.assert_allclose(verdict.losses, lost, atol=1e-6)
+    assert counts["blunders"] == np.sum(np.array(lost) > 0.001) == verdict.is_blunder.sum() > 5
+    assert counts["large_blunders"] == np.sum(np.array(lost) > 0.01)
+    bound = counts["largest_loss"]
+    np.testing.assert_allclose((bound, counts["mean_loss"]), (max(lost), np.mean(lost)), atol=1e-6)
+    assert certificate.reached(bound, verdict) and not certificate.reached(bound - 0.01, verdict)
+    assert certificate.reached(0.0, perfect) and not certificate.reached(0.0, slight)
+    assert slight.counts()["blunders"] == 0 and slight.counts()["mean_loss"] > 4e-4
+    fields = {field.name: 0 for field in dataclasses.fields(certificate.Certificate)}
+    fields |= dict.fromkeys(("losing_lines_first", "losing_lines_second", "value_sign_errors"))
+    fields |= {"searches": (), "versions": {}} | slight.counts()
+    proof = certificate.Certificate(**fields)
+    title, rows = certificate.certificate_table(proof.as_json())
+    assert title == "Verified: no move loses more than 0.0005 of the outcome"
+    assert proof.perfect and not proof.unbeatable and proof.reaches(0.001)
+    assert not proof.reaches(0.0001) and "losing lines" not in str(rows)
+    for goal, game in (("unbeatable", GAME), (3.0, GAME), (0.1, tic_tac_toe)):
+        with pytest.raises(ValueError, match="every player can lose|for games with dice"):
+            certificate.check_goal(goal, game)
+
+
 def test_both_seats_get_the_same_dice(solution):
     perfect = players.perfect_agent(GAME, solution)
     with guard.sharing():
@@ -184,3 +225,17 @@ def test_self_play_throws_and_records_the_positions_before_the_dice():
     after = np.split(np.asarray(samples.planes), 2)[1][:, :, 0]
     assert (after[..., :3].all(-1).sum(-1) == left)[~won].all()
     assert after[..., 0, 3][~won].all()
+
+
+def test_a_person_may_type_the_dice(capsys, monkeypatch):
+    lines = iter(["7", "2", "1", "", "q"])
+    monkeypatch.setattr(play, "read_line", lambda prompt: next(lines))
+    display = GAME.display._replace(name_actions=lambda state: ("bust", "1", "2"))
+    game = GAME._replace(display=display)
+    with guard.sharing():
+        hint = play.Machine(players.random_agent(game), jax.random.key(0))
+        with pytest.raises(play.Leave):
+            play.play_game(game, (None, None), hint, jax.random.key(0))
+    shown = capsys.readouterr().out
+    assert "'7' is no throw: type one of bust, 1, 2, or press Enter." in shown
+    assert "The dice for X show 2." in shown and "The dice for O show" in shown

@@ -71,7 +71,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     game = game._replace(display=game.display._replace(name_actions=lambda state: ("One", "Two")))
     monkeypatch.setattr(sys, "stdin", Keyboard(["one", "Two", "TWO"], terminal=False))
     hint = play.Machine(random_agent(game), jax.random.key(0))
-    play.play_game(game, (None, None), hint)
+    play.play_game(game, (None, None), hint, jax.random.key(0))
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
 
 

@@ -100,6 +100,7 @@ FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_seco
 
 def with_faults(faults):
     zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
+    zeros |= dict.fromkeys(["large_blunders", "largest_loss", "mean_loss"])  # Of dice.
     searches = tuple(VerifiedSearch(name, 32, int(name in faults)) for name in FAULTS[:2])
     ones = dict.fromkeys({*faults} - {*FAULTS[:2]}, 1)
     return Certificate(**zeros | {"versions": {}, "searches": searches} | ones)

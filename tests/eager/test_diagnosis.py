@@ -58,6 +58,7 @@ def test_positions_are_decided_by_the_opponent_and_not_by_moving_again():
             legal_actions=lambda left: (left > 0)[None],
             is_over=lambda left: left == 0,
             player=lambda left, again=again: jnp.where(again, 0, left % 2),
+            chance=None,
         )
         assert diagnosis.decided(game, jnp.int32(stones)) == expected
 
