@@ -105,12 +105,13 @@ def checked(name: str, value: Any, hint: Any) -> Any:
             if isinstance(allowed, Range):
                 allowed.check(name, value)
         return value
-    if value is None and types.NoneType in choices:
+    if types.NoneType in choices and value is None:
         return None
-    if float in choices:  # One of some words, or a number.
-        with contextlib.suppress(ValueError, TypeError):
-            return float(value)
-    if float in choices or types.NoneType in choices:
+    if choices and typing.get_origin(choices[0]) is Literal and float in choices:
+        with contextlib.suppress(ValueError, TypeError):  # One of some words, or a number.
+            return float(str(value))
+        return checked(name, value, choices[0])
+    if types.NoneType in choices:
         return checked(name, value, choices[0])
     if isinstance(value, Tracer) and hint in (int, float):
         return value
