@@ -115,7 +115,8 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
     if content["unbeatable"]:
         title = "Unbeatable: no losing line as first or second player"
     if "largest_loss" in content:
-        title = f"Verified: no move loses more than {content['largest_loss']:.4f} of the outcome"
+        loss = f"{content['largest_loss']:.4f}"
+        title = f"Verified: no move loses more than {loss} of the expected outcome"
     elif content["perfect"]:
         title = "Perfect: every move keeps the outcome, in every reachable position"
     values = [(label, content[name]) for name, label in _ROWS.items() if name in content]

@@ -167,7 +167,7 @@ def test_losses_of_expected_outcome_are_verified(solution, tic_tac_toe):
     fields |= {"searches": (), "versions": {}} | slight.counts()
     proof = certificate.Certificate(**fields)
     title, rows = certificate.certificate_table(proof.as_json())
-    assert title == "Verified: no move loses more than 0.0005 of the outcome"
+    assert title == "Verified: no move loses more than 0.0005 of the expected outcome"
     assert proof.perfect and not proof.unbeatable and proof.reaches(0.001)
     assert not proof.reaches(0.0001) and "losing lines" not in str(rows)
     for goal, game in (("unbeatable", GAME), (3.0, GAME), (0.1, tic_tac_toe)):
