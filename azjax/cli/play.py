@@ -172,7 +172,7 @@ def _throw(game: Game, state: State, key: jax.Array, is_asked: bool) -> int:
             case shown if shown in free:
                 action = names.index(shown)
             case shown if shown:
-                print(f"{shown!r} is no throw: type one of {', '.join(free)}, or press Enter.")
+                print(f"{shown!r} is not a throw: type one of {', '.join(free)}, or press Enter.")
                 continue
         break
     print(f"The dice for {seat} show {names[action]}.")

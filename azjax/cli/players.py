@@ -144,7 +144,7 @@ def make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
         case "uct":
             return _searcher(parsed, game, UCT(), rollout_evaluator(game))
         case "minimax" | "alphabeta":
-            if not game.is_small and parsed.number is None:
+            if not game.is_small and parsed.number is None and game.chance is None:
                 raise ValueError(
                     f"{spec} cannot look to the end of {game.name}: give the moves to look ahead, "
                     f"such as {spec}:4"

@@ -79,7 +79,7 @@ def examine(options: Options) -> int:
     """Examines the newest checkpoint and prints the results; returns the exit status."""
     typed = options.typed
     if typed.run_dir is not None and is_pretrained(typed.run_dir):
-        named = options.lines or options.simulations or options.until
+        named = options.lines or options.simulations or options.until is not None
         overrides = pretrained.read(str(typed.run_dir)).overrides
         if not named and overrides is not None:  # As it was proved.
             options = dataclasses.replace(options, lines="first")
@@ -104,7 +104,9 @@ def examine(options: Options) -> int:
 
 def _verify(options: Options, player: Player) -> int:
     """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
-    goal = options.until or certificates.default_goal(player.game)
+    goal = options.until
+    if goal is None:
+        goal = certificates.default_goal(player.game)
     certificates.check_goal(goal, player.game)
     solution = console.solve(player.game)
     tasks, verdicts = {}, []

@@ -21,6 +21,7 @@ from azjax.search.algorithm import (
     draw_by_visits,
     legal_actions,
     make_result,
+    next_outcome,
     split_each,
     visit_shares,
 )
@@ -43,5 +44,12 @@ __all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "UNVISITED", "Algorithm
 __all__ += ["Expansion", "Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots"]
 __all__ += ["SearchResult", "Selection", "Tree"]
 __all__ += ["draw_by_visits", "leaves", "legal_actions", "make_result", "make_search", "mctx_fns"]
-__all__ += ["network_evaluator", "paths", "rollout_evaluator", "search_roots", "simulate"]
+__all__ += [
+    "network_evaluator",
+    "next_outcome",
+    "paths",
+    "rollout_evaluator",
+    "search_roots",
+    "simulate",
+]
 __all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]

@@ -237,5 +237,5 @@ def test_a_person_may_type_the_dice(capsys, monkeypatch):
         with pytest.raises(play.Leave):
             play.play_game(game, (None, None), hint, jax.random.key(0))
     shown = capsys.readouterr().out
-    assert "'7' is no throw: type one of bust, 1, 2, or press Enter." in shown
+    assert "'7' is not a throw: type one of bust, 1, 2, or press Enter." in shown
     assert "The dice for X show 2." in shown and "The dice for O show" in shown
