@@ -38,9 +38,13 @@ def buckets(states: State, count: int) -> jax.Array:
     """Assigns each of the states `[N, ...]` to one of `count` buckets, `uint32 [N]`."""
     numbers = contents(states, axes=1)
     weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
-    mixed = weigh(numbers, 2 * weights + 1)
-    mixed = (mixed ^ (mixed >> 16)) * _MIXER
-    return (mixed ^ (mixed >> 13)) % np.uint32(count)
+    return mix(weigh(numbers, 2 * weights + 1)) % np.uint32(count)
+
+
+def mix(numbers: jax.Array) -> jax.Array:
+    """Mixes the bits of `uint32` numbers."""
+    mixed = (numbers ^ (numbers >> 16)) * _MIXER
+    return mixed ^ (mixed >> 13)
 
 
 def make_index(among: State) -> Callable[[State], jax.Array]:

@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import hashing
 from azjax.games.base import State, write_types
 
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
+_STEP = np.uint32(0x9E3779B9)  # Of Fibonacci hashing; outcomes get different numbers.
 _LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
 
 
@@ -192,11 +194,18 @@ def next_outcome(
 ) -> tuple[jax.Array, jax.Array]:
     """Returns whether nature is to move in a node of one tree, and the outcome to visit next.
 
-    Outcomes are visited in proportion to their probabilities, without a draw (Antonoglou et al.
-    2022, "Planning in Stochastic Environments with a Learned Model").
+    Outcomes are visited in proportion to their probabilities, without a draw: the one with the
+    largest `chance / (e + visits)` comes next. With `e = 1` (Antonoglou et al. 2022, "Planning in
+    Stochastic Environments with a Learned Model"), all nodes would begin with the same outcome, and
+    means over few visits would be biased. With exponential `e`, from a hash of the position, an
+    outcome is the first one in a share of the nodes that is its probability.
     """
-    odds = chance(jax.tree.map(lambda leaf: leaf[node], tree.embeddings))
-    outcome = jnp.argmax(odds / (1 + tree.children_visits[node]))
+    state = jax.tree.map(lambda leaf: leaf[node], tree.embeddings)
+    odds = chance(state)
+    number = hashing.buckets(jax.tree.map(lambda leaf: leaf[None], state), 2**32 - 1)
+    bits = hashing.mix(number + jnp.arange(len(odds), dtype=jnp.uint32) * _STEP)
+    e = -jnp.log((bits >> 8).astype(jnp.float32) / 2**24 + 2**-25)
+    outcome = jnp.argmax(odds / (e + tree.children_visits[node]))
     return jnp.any(odds > 0), outcome.astype(jnp.int32)
 
 

@@ -136,8 +136,9 @@ def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
         jnp.zeros_like(samples.policy),
         after.discount * z,
     )
-    # Where no dice follow, the sample counts twice.
-    second = where(after.discount != 0, before_dice, samples)
+    # The last z may be bootstrapped: the value of the best move instead of the one made.
+    is_known = (after.discount != 0).at[-1].set(False)
+    second = where(is_known, before_dice, samples)  # In other places, samples count twice.
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), samples, second)
 
 
