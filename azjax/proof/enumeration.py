@@ -23,12 +23,12 @@ class Verdict(NamedTuple):
     """The result of `verify_outputs`. All counts are `int32 []`.
 
     In games with chance, every player can lose, and most values are neither won nor lost. There, a
-    blunder loses more than 0.001 of the expected outcome, and the next two fields have no meaning.
+    blunder loses more than 0.001 of the expected outcome, and the next two fields are None.
     """
 
     blunders: jax.Array  # Decision states where the chosen action worsens the outcome.
-    losing_lines: jax.Array  # `[2]`, moving first and second; see `count_losing_lines`.
-    value_sign_errors: jax.Array  # Won or lost states with the wrong sign; see `has_wrong_sign`.
+    losing_lines: Any  # `[2]`, moving first and second; see `count_losing_lines`.
+    value_sign_errors: Any  # Won or lost states with the wrong sign; see `has_wrong_sign`.
     value_error: jax.Array  # Mean absolute error of the values.
     is_blunder: jax.Array  # `bool [D]`
     actions: jax.Array  # `int32 [D]`, the chosen actions.
@@ -68,7 +68,8 @@ def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
     losses = best - jnp.asarray(solution.action_values)[solution.decisions, verdict.actions]
     is_blunder = losses > LOSS
     blunders = jnp.sum(is_blunder, dtype=jnp.int32)
-    return verdict._replace(blunders=blunders, is_blunder=is_blunder, losses=losses)
+    unknown = {"losing_lines": None, "value_sign_errors": None}
+    return verdict._replace(blunders=blunders, is_blunder=is_blunder, losses=losses, **unknown)
 
 
 @functools.partial(jax.jit, static_argnums=0)

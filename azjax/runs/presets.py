@@ -46,11 +46,12 @@ _CONNECT_FOUR = Config(
 PRESETS = {
     # Tuned to reach a perfect tic-tac-toe player quickly on two CPU cores.
     "default": Config(),
-    # AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT with
-    # Dirichlet noise, outcomes as value targets, SGD with momentum and a weight penalty. c_puct is
-    # the published 1.25, for Q in [0, 1]; with Q in [-1, 1], as here, it explores half as much.
-    # Unlike AlphaZero, most games start with random moves: self-play from the empty board
-    # seldom or never reaches most of the positions that verification covers.
+    # Close to AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT
+    # with Dirichlet noise, outcomes as value targets, SGD with momentum and a weight penalty.
+    # c_puct is the published 1.25, for Q in [0, 1]; with Q in [-1, 1], as here, it explores half as
+    # much. An unvisited action counts as a draw, not as a loss, and planes are by color. Most games
+    # start with random moves: self-play from the empty board seldom or never reaches most of the
+    # positions that verification covers.
     "paper": Config(
         network=ResNetConfig(encoding="absolute", layers="conv", width=64, blocks=2, norm="batch"),
         search=PUCT(num_simulations=50, dirichlet_alpha=1.0),

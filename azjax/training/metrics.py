@@ -25,7 +25,7 @@ class Record:
     # By name, see `learner.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the norm
     # of its gradient before clipping.
     losses: dict[str, float]
-    # That callbacks added, such as `blunders` (`proof.Verdict`) and `error` (`proof.verify.Rates`).
+    # That callbacks added, such as `blunders` (`proof.Verdict`) and `error` (`labelled.Rates`).
     extra: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, **metrics: Any) -> "Record":

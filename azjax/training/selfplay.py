@@ -72,7 +72,7 @@ def self_play(
             planes=jax.vmap(lambda state: game.observe(state, parts.network.encoding))(states),
             legal=jax.vmap(game.legal_actions)(states),
             action_weights=result.action_weights,
-            root_value=parts.targets.root_value(result),
+            root_value=result.policy_value,
             action=result.action,
             reward=step.reward,
             discount=step.discount,

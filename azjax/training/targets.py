@@ -27,7 +27,7 @@ class Transition(NamedTuple):
     planes: jax.Array  # bool or float32 [H, W, C], the observation before the move.
     legal: jax.Array  # bool [A]
     action_weights: jax.Array  # float32 [A], the search's policy.
-    root_value: jax.Array  # float32 [], the search's value, for the player to move.
+    root_value: jax.Array  # float32 [], `SearchResult.policy_value`, for the player to move.
     action: jax.Array  # int32 [], the move made.
     reward: jax.Array  # float32 [], to the player who moved.
     discount: jax.Array  # float32 [], see `games.base.Step`; 0 if the move ended the game.
@@ -84,8 +84,6 @@ class Targets(NamedTuple):
     # `SearchResult -> extra`, further data about each search; passed to `make` as
     # `Transition.extra`.
     note: Callable[[SearchResult], Any] = no_extra
-    # `SearchResult -> float32 [B]`, passed to `make` as `Transition.root_value`.
-    root_value: Callable[[SearchResult], jax.Array] = lambda result: result.policy_value
 
 
 def make_targets(config: TargetConfig, game: Game) -> Targets:
@@ -117,10 +115,10 @@ def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
 
 
 def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
-    """Returns the samples of moves `[T, B, ...]`, with the same leading axes.
+    """Returns the samples of moves `[T, B, ...]`, with the same axes, or `[2 T, B]` with chance.
 
-    In games with chance, they are `[2 T, B, ...]`: searches evaluate positions before the dice, so
-    the network learns their values as well, but no policy. (Its loss is 0 there.)
+    With chance, searches evaluate positions before the dice, so the network learns their values as
+    well. The loss of their policy is 0, which lowers its mean over a batch.
     """
     z = outcomes(transitions, config.td_lambda)
     weight = config.outcome_weight
