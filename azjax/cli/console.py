@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import Progress
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -152,7 +154,7 @@ def show_certificate(certificate: Certificate) -> None:
     is_bound = certificate.unbeatable or certificate.largest_loss is not None
     style = "green" if certificate.perfect else "yellow" if is_bound else "red"
     title = verdict.upper() + colon + meaning
-    _print(Panel(table, title=title, border_style=style, expand=False))
+    _open_stdout().print(Panel(table, title=title, border_style=style, expand=False))
 
 
 def print_table(
@@ -160,17 +162,26 @@ def print_table(
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    Names are folded if the table is wider than the terminal.
+    If the table is wider than the terminal, names stand above their numbers.
     """
+    rows, stdout = list(rows), _open_stdout()
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
-        justify = "left" if column < names else "right"
-        table.add_column(heading, justify=justify, no_wrap=column >= names, overflow="fold")
+        table.add_column(heading, justify="left" if column < names else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    _print(table)
+    unlimited = stdout.options.update(max_width=sys.maxsize)
+    if Measurement.get(stdout, unlimited, table).maximum <= stdout.width or not names:
+        stdout.print(table)
+        return
+    table.columns[:names] = []
+    lines = stdout.render_lines(table, pad=False)
+    for number, line in enumerate(lines, len(rows) - len(lines)):
+        if number >= 0:
+            stdout.print(Text(" – ".join(rows[number][:names])))
+        stdout.print(Segments([*line, Segment.line()]), end="")
 
 
-def _print(content: Any) -> None:
-    """Prints a rich object as wide as the terminal, or with 100 columns into a pipe."""
-    Console(width=None if sys.stdout.isatty() else 100).print(content)
+def _open_stdout() -> Console:
+    """Opens a console as wide as the terminal, or of 100 columns into a pipe."""
+    return Console(width=None if sys.stdout.isatty() else 100)

@@ -274,15 +274,15 @@ def test_errors_of_files_name_them(capsys):
     assert capsys.readouterr().err == "error: openings.txt: No such file or directory\n"
 
 
-def test_names_are_folded_in_a_narrow_terminal(monkeypatch, capsys):
+def test_names_in_a_narrow_terminal_stand_above_their_numbers(monkeypatch, capsys):
     titles, row = ("player", "against", "won"), ["alphazero(32)", "minimax", "1,234"]
     lines = {}
     for width in (30, 20):
-        monkeypatch.setattr(console, "Console", lambda size=width, **_: Console(width=size))
-        console.print_table(titles, [row], names=2)
+        monkeypatch.setattr(console, "_open_stdout", lambda width=width: Console(width=width))
+        console.print_table(titles, [row], names=2, title="games")
         lines[width] = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[30] == ["player        against   won", "alphazero(32) minimax 1,234"]
-    assert "".join(line[:7].strip() for line in lines[20][2:]) == "alphazero(32)"
+    assert lines[30][1:] == ["player        against   won", "alphazero(32) minimax 1,234"]
+    assert lines[20] == ["games", "  won", "alphazero(32) –", "minimax", "1,234"]
 
 
 def test_commands_in_messages_are_of_this_environment_and_quoted(tmp_path, monkeypatch):

@@ -140,7 +140,7 @@ def test_the_program_writes_a_run_or_a_player_that_comes_with_azjax(tmp_path, mo
     assert read(tmp_path / "run.stablehlo").out_avals[0].shape[1:] == (9,)
     rows = [
         ("--out player.pt", "player.pt has no known extension"),
-        ("hex:7", "no player 'hex:7' comes with azjax: use "),
+        ("hex:7", "hex:7 is not a run directory", "or a player that comes with azjax"),
         ("hex:4 --run-dir run", "hex:4 and --run-dir run name two players: leave"),
         ("--batch-size 0", "--batch-size is 0: use 1 or more"),
     ]
