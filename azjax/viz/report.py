@@ -35,7 +35,7 @@ _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the 
         "losing lines as first": "losing_lines_first",
         "losing lines as second": "losing_lines_second",
     }),
-    ("Loss of expected outcome by moves of the network alone, all positions", "", False,
+    ("Loss of expected outcome, network alone", "", False,
      {"largest": "largest_loss", "mean": "mean_loss"}),
     ("Mean absolute error of the value, all positions", "", False,
      {"network alone": "value_error"}),
