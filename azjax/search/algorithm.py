@@ -197,14 +197,16 @@ def next_outcome(
     Outcomes are visited in proportion to their probabilities, without a draw: the one with the
     largest `chance / (e + visits)` comes next. With `e = 1` (Antonoglou et al. 2022, "Planning in
     Stochastic Environments with a Learned Model"), all nodes would begin with the same outcome, and
-    means over few visits would be biased. With exponential `e`, from a hash of the position, an
-    outcome is the first one in a share of the nodes that is its probability.
+    means over few visits would be biased. Here each `e` is between 0 and 1, from a hash of the
+    position and of the noise at the root, so that errors average out over the searches of training.
     """
     state = jax.tree.map(lambda leaf: leaf[node], tree.embeddings)
     odds = chance(state)
-    number = hashing.buckets(jax.tree.map(lambda leaf: leaf[None], state), 2**32 - 1)
+    extra = [leaf for leaf in jax.tree.leaves(tree.extra_data) if leaf.dtype == jnp.float32]
+    hashed = jax.tree.map(lambda x: x[None], (state, tree.children_prior_logits[ROOT], extra))
+    number = hashing.buckets(hashed, 2**32 - 1)
     bits = hashing.mix(number + jnp.arange(len(odds), dtype=jnp.uint32) * _STEP)
-    e = -jnp.log((bits >> 8).astype(jnp.float32) / 2**24 + 2**-25)
+    e = ((bits >> 8).astype(jnp.float32) + 0.5) / 2**24
     outcome = jnp.argmax(odds / (e + tree.children_visits[node]))
     return jnp.any(odds > 0), outcome.astype(jnp.int32)
 
