@@ -60,36 +60,37 @@ def _is_open(other: jax.Array, die: jax.Array) -> jax.Array:
     return other[::-1][jnp.maximum(_POINTS - die, 0)] < 2
 
 
-def _movable(own: jax.Array, is_open: jax.Array, die: jax.Array) -> jax.Array:
-    """Returns from which points a die can be played, `bool [26]`; see `_is_open`."""
-    farthest = jnp.max(jnp.where(own > 0, _POINTS, np.int8(0)))
+def _movable(own: jax.Array, other: jax.Array, die: jax.Array) -> jax.Array:
+    """Returns from which points a die can be played, `bool [26]`."""
+    is_open, farthest = _is_open(other, die), jnp.max(jnp.where(own > 0, _POINTS, np.int8(0)))
     bears_off = (farthest <= 6) & ((die == _POINTS) | (farthest == _POINTS))
     enters = (own[_BAR] == 0) | (_POINTS == _BAR)
     return (own > 0) & (_POINTS > 0) & enters & jnp.where(die < _POINTS, is_open, bears_off)
 
 
-def _shifted(checkers: jax.Array, source: jax.Array, target: jax.Array) -> jax.Array:
-    """Moves a checker from one point to another, both as `bool [26]`."""
-    return checkers - source.astype(np.int8) + target.astype(np.int8)
-
-
-def _moved(own: jax.Array, point: jax.Array, die: jax.Array) -> jax.Array:
-    return _shifted(own, point == _POINTS, jnp.maximum(point - die, 0) == _POINTS)
+def _movable_after(own: jax.Array, other: jax.Array, first: jax.Array, die: jax.Array) -> jax.Array:
+    """Returns after which moves with the first die the other can be played, `bool [26]`."""
+    is_open, target = _is_open(other, die), jnp.maximum(_POINTS - first, 0)
+    goes_on = is_open & (die < _POINTS)
+    others = jnp.sum(goes_on & (own > 0)) > (goes_on & (own == 1))  # Without the moved checker.
+    occupied = jnp.where(own > 0, _POINTS, np.int8(0))
+    farthest = jnp.max(occupied)
+    second = jnp.max(jnp.where(occupied < farthest, occupied, 0))
+    last = jnp.maximum(jnp.where((own == 1) & (farthest == _POINTS), second, farthest), target)
+    is_exact = own[die] - (die == _POINTS) + (target == die) > 0
+    bears_off = (last <= 6) & (is_exact | (last > 0) & (last <= die))
+    return jnp.where(own[_BAR] > 1, is_open[_BAR], others | goes_on[target] | bears_off)
 
 
 def _playable(own: jax.Array, other: jax.Array, left: jax.Array) -> jax.Array:
     """Returns the moves that the rules allow, `bool [25, 6]`, by point and die."""
-    high = 6 - jnp.argmax(left[::-1] > 0).astype(np.int8)
-    low = 1 + jnp.argmax(left > 0).astype(np.int8)
-    dice = jnp.stack([high, low])
-    is_open = jax.vmap(functools.partial(_is_open, other))(dice)
-    single = jax.vmap(functools.partial(_movable, own))(is_open, dice)
-    after = jax.vmap(lambda die: jax.vmap(lambda point: _moved(own, point, die))(_POINTS))(dice)
-    then = jax.vmap(jax.vmap(_movable, (0, None, None)))(after, is_open[::-1], dice[::-1])
-    both = single & jnp.any(then, axis=2)
-    larger = single & jnp.stack([jnp.bool_(True), ~jnp.any(single[0])])[:, None]
+    larger, smaller = 6 - jnp.argmax(left[::-1] > 0), 1 + jnp.argmax(left > 0)
+    dice = jnp.stack([larger, smaller]).astype(np.int8)
+    single = jax.vmap(functools.partial(_movable, own, other))(dice)
+    both = single & jax.vmap(functools.partial(_movable_after, own, other))(dice, dice[::-1])
+    either = single & jnp.stack([jnp.bool_(True), ~jnp.any(single[0])])[:, None]
     # The order of moves with equal dice does not matter: none prevents another.
-    allowed = jnp.where(high == low, single, jnp.where(jnp.any(both), both, larger))
+    allowed = jnp.where(larger == smaller, single, jnp.where(jnp.any(both), both, either))
     return jnp.any(allowed[:, 1:, None] & (dice[:, None, None] == _DICE), axis=0)
 
 
@@ -115,15 +116,14 @@ def _move(state: State, action: jax.Array) -> tuple[State, jax.Array]:
     is_throw, is_pass = ~jnp.any(state.left > 0), action == _PASS
     point, die = jnp.asarray(action // 6 + 1, np.int8), jnp.asarray(action % 6 + 1, np.int8)
     hit = (_POINTS[::-1] == point - die) & (point > die) & (other == 1)
-    moved = _moved(own, point, die), _shifted(other, hit, jnp.any(hit) & (_POINTS == _BAR))
-    own, other = where(is_throw | is_pass, (own, other), moved)
+    moved = own - (point == _POINTS) + (jnp.maximum(point - die, 0) == _POINTS)
+    after = moved, other - hit + (jnp.any(hit) & (_POINTS == _BAR))
+    own, other = where(is_throw | is_pass, (own, other), after)
     won = own[0] == 15
     left = state.left - (die == _DICE).astype(np.int8)
     die = 1 + jnp.argmax(left > 0).astype(np.int8)
-    can_move = jnp.any(left > 0) & jnp.any(_movable(own, _is_open(other, die), die))
-    goes_on = can_move & ~is_pass & ~won
-    thrown = jnp.asarray(_LEFT, np.int8)[action]
-    left = jnp.where(is_throw, thrown, jnp.where(goes_on, left, 0))
+    goes_on = jnp.any(left > 0) & jnp.any(_movable(own, other, die)) & ~is_pass & ~won
+    left = jnp.where(is_throw, jnp.asarray(_LEFT, np.int8)[action], jnp.where(goes_on, left, 0))
     player = jnp.where(is_throw | goes_on, state.player, 1 - state.player)
     sides = jnp.stack([own, other])
     checkers = jnp.where(state.player == 0, sides, sides[::-1])

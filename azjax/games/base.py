@@ -204,7 +204,7 @@ def throw(game: Game, uniform: jax.Array, step: Step) -> Step:
     """Adds the outcome to a step after which nature is to move; `uniform []` in [0, 1) draws it."""
     if game.chance is None:
         return step
-    after = play(game, step.state, draw_action(game, uniform, step.state))
+    after = play(game, step.state, _draw_outcome(game.chance, uniform, step.state))
     reward = step.reward + step.discount * after.reward
     thrown = Step(after.state, reward, step.discount * after.discount)
     return where(is_chance(game, step.state), thrown, step)
@@ -348,9 +348,12 @@ def draw_action(game: Game, uniform: jax.Array, state: State) -> jax.Array:
     action = legal_action_at(game.legal_actions(state), uniform)
     if game.chance is None:
         return action
-    total = jnp.cumsum(game.chance(state))
-    outcome = jnp.argmax(total > uniform * total[-1]).astype(jnp.int32)
-    return jnp.where(total[-1] > 0, outcome, action)
+    return jnp.where(is_chance(game, state), _draw_outcome(game.chance, uniform, state), action)
+
+
+def _draw_outcome(chance: Callable, uniform: jax.Array, state: State) -> jax.Array:
+    total = jnp.cumsum(chance(state))
+    return jnp.argmax(total > uniform * total[-1]).astype(jnp.int32)
 
 
 def random_step(game: Game, key: jax.Array, state: State) -> Step:
