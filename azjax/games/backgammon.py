@@ -7,8 +7,8 @@ throw, which has no doubles. A game of 2,000 plies without a winner is a draw.
 A turn is a throw of the dice, then a move for each die, or four for doubles. Action
 `6 * (point - 1) + die - 1` moves a checker from a point by a die. The points of the player to move
 are 1 to 24, from the ace point on, and 25 is the bar. Action 150 passes, if no checker can be moved
-after the throw. Where the dice are to be thrown, actions 0 to 20 are the outcomes 11, 21, 22, 31,
-and so on. The player who then moves is to move there already.
+after the throw. At a throw, actions 0 to 20 are the outcomes 11, 21, 22, 31, and so on; `player` is
+already the one who moves after it.
 """
 
 import functools

@@ -5,11 +5,11 @@ the board: 6 stones on 5x5, as the game is played, or 3 on 3x3. The numbers foll
 the original game, each player places them freely. The die shows one of the numbers, all equally
 likely. The stone with this number moves; if it was captured, one of those next to it in number. It
 steps towards the opposite corner, along a row, a column or the diagonal, and captures any stone,
-also an own one. A player wins by reaching the corner or by capturing all stones.
+even its own. A player wins by reaching the corner or by capturing all stones.
 
 Action `3 * stone + d` moves a stone down if `d` is 0, diagonally if 1, and right if 2, as seen by
-player 0; player 1 sees the board turned by half. Where the die is to be thrown, action `i` is the
-number `i + 1`. The player who then moves is to move there already.
+player 0. Player 1 sees the board rotated by 180 degrees. At a throw, action `i` is the number
+`i + 1`, and `player` is already the one who moves after it.
 """
 
 import math

@@ -20,11 +20,11 @@ from azjax.games.base import (
     State,
     check_batch,
     check_rewards,
-    draw_action,
     init_batch,
     is_chance,
     is_reward,
     play,
+    random_action,
     random_step,
     where,
 )
@@ -287,7 +287,7 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
 
     def throw(key, number, throws, state):
         key = jax.random.fold_in(jax.random.fold_in(key, number), throws)
-        return draw_action(game, jax.random.uniform(key), state)
+        return random_action(game, key, state)
 
     def match(params, keys, seat, start, states):
         key, key_dice = keys

@@ -139,7 +139,7 @@ class Certification(Callback):
         verdict, certificate = self._verification.verdict, None
         if verdict is not None and certificates.reached(self._goal, verdict):
             certificate = self._certify(loop)
-        holds = certificate is not None and (self._goal != "perfect" or certificate.perfect)
+        holds = certificate is not None and certificate.reaches(self._goal)
         unproved = processes.any_of(not holds)
         if not unproved:
             self.certificate, self.reached, loop.stop = certificate, True, True

@@ -59,28 +59,38 @@ def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
     The policy plays what `choose` returns. The function is compiled and can be traced; a compiled
     program that closes over the solution holds a copy of it.
     """
-    unused = dict.fromkeys(("layers", "states", "over", "action_values"))
-    layers = tuple(map(int, solution.layers))
-    verdict = _verify_outputs(layers, solution._replace(**unused), scores, values)
-    if not solution.has_chance:
-        return verdict
-    best = solution.values[solution.decisions]
-    losses = best - jnp.asarray(solution.action_values)[solution.decisions, verdict.actions]
-    is_blunder = losses > LOSS
-    blunders = jnp.sum(is_blunder, dtype=jnp.int32)
-    unknown = {"losing_lines": None, "value_sign_errors": None}
-    return verdict._replace(blunders=blunders, is_blunder=is_blunder, losses=losses, **unknown)
+    layers, has_chance = tuple(map(int, solution.layers)), solution.has_chance
+    used = solution._replace(**dict.fromkeys(("layers", "states", "over")))
+    if not has_chance:
+        used = used._replace(action_values=None)
+    return _verify_outputs(layers, has_chance, used, scores, values)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _verify_outputs(
-    layers: tuple[int, ...], solution: Solution, scores: jax.Array, values: jax.Array
+    layers: tuple[int, ...],
+    has_chance: bool,
+    solution: Solution,
+    scores: jax.Array,
+    values: jax.Array,
 ) -> Verdict:
     legal = solution.legal[solution.decisions]
     actions = choose(scores, legal)
+    truth = solution.values[solution.decisions]
+    if has_chance:
+        losses = truth - solution.action_values[solution.decisions, actions]
+        is_blunder = losses > LOSS
+        return Verdict(
+            blunders=jnp.sum(is_blunder, dtype=jnp.int32),
+            losing_lines=None,
+            value_sign_errors=None,
+            value_error=jnp.mean(jnp.abs(values - truth)),
+            is_blunder=is_blunder,
+            actions=actions,
+            losses=losses,
+        )
     optimal = solution.optimal[solution.decisions]
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
-    truth = solution.values[solution.decisions]
     return Verdict(
         blunders=jnp.sum(is_blunder, dtype=jnp.int32),
         losing_lines=count_losing_lines(solution._replace(layers=layers), actions),

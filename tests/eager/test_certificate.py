@@ -150,13 +150,14 @@ class Examined:
     """A verification with given results in each iteration: blunders, losses, search blunders."""
 
     def __init__(self, results):
-        self._results = iter(results)
+        self._results, self.certified = iter(results), []
 
     def next(self):
         blunders, lost, self.searched = next(self._results)
         self.verdict = verdict_of(blunders, (0, lost))
 
     def certify(self, loop, seed):
+        self.certified.append(loop.iteration)
         searches, blunders = (VerifiedSearch("puct", 32, self.searched),), self.verdict.blunders
         lost, found = int(self.verdict.losing_lines[1]), int(blunders)
         given = {"searches": searches, "blunders": found, "losing_lines_second": lost}
@@ -189,6 +190,12 @@ def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_pat
     assert content == json.loads(json.dumps(certification.certificate.as_json()))
     assert content["iterations"] == loop.iteration == (stop or 4)
     assert (content["seed"], content["blunders"]) == (5, results[loop.iteration - 1][0])
+    # Searches are verified only if the network alone reaches the goal, and at the end.
+    verdicts = [verdict_of(blunders, (0, lost)) for blunders, lost, _ in results]
+    met = [
+        i for i, verdict in enumerate(verdicts, 1) if reached(goal, verdict) and i <= (stop or 4)
+    ]
+    assert verification.certified == met + [4] * (stop is None)
     [note] = {*capsys.readouterr().err.splitlines()}
     assert note == "verifying the network with its searches, in every position"
 
