@@ -134,12 +134,11 @@ def play_game(game: Game, seats: Seats, hint: Machine, dice: jax.Array) -> None:
         state, score = history[-1]
         seat = int(game.player(state))
         machine = seats[seat]
-        waits = bool(is_chance(game, state))
-        if (machine is None or None not in seats) and not waits:
-            show(game, state)
-        if waits:
+        if is_chance(game, state):
             action = _throw(game, state, jax.random.fold_in(dice, len(history)), None in seats)
         else:
+            if machine is None or None not in seats:
+                show(game, state)
             action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
         if action is None:
             history = _take_back(game, history)

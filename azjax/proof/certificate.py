@@ -131,7 +131,7 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
 
 def _write(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        value = round(value, 6)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
