@@ -120,7 +120,7 @@ def test_ratings_of_a_match_count_both_seats():
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
 
-def test_games_that_were_over_are_kept_when_a_program_stops(capfd, monkeypatch):
+def test_games_that_were_over_are_kept_when_a_program_stops(tmp_path, capfd, monkeypatch):
     def act(params, key, states):
         action = UNIFORM.act(params, key, states).action
         return Decision(jnp.where((states.board != 0).sum(axis=1) < 7, action, -1), None)
@@ -144,6 +144,7 @@ def test_games_that_were_over_are_kept_when_a_program_stops(capfd, monkeypatch):
         yield steps[-1]
         check()
 
+    monkeypatch.chdir(tmp_path)  # The checkout may have runs.
     monkeypatch.setattr(program, "round_robin", play)
     assert program.main(["random", "perfect", "--game", "tic_tac_toe"]) == 1
     out, err = capfd.readouterr()
