@@ -6,6 +6,7 @@ symmetric copies of a position if the player is equivariant. The positions of a 
 files, which bounds memory and lets an interrupted exploration resume; see `ply_files`.
 """
 
+import contextlib
 import functools
 import itertools
 import pathlib
@@ -92,12 +93,12 @@ def explore(
                 "game"
             )
         games = 0.0
-        paths = _explore_ply(game, choose, symmetries, here)
-        for path, done in zip(paths, here.bounds[1:].tolist(), strict=True):
-            part = ply_files.read(path)
-            games += part["onward"]
-            state = state._replace(ply=ply, positions=done, total=int(here.bounds[-1]))
-            yield (state := _add_part(state, folder, part))
+        with contextlib.closing(_explore_ply(game, choose, symmetries, here)) as paths:
+            for path, done in zip(paths, here.bounds[1:].tolist(), strict=True):
+                part = ply_files.read(path)
+                games += part["onward"]
+                state = state._replace(ply=ply, positions=done, total=int(here.bounds[-1]))
+                yield (state := _add_part(state, folder, part))
         if not ply_files.ply_path(folder, ply + 1).exists():
             ply_files.gather(folder, ply, part_size)
         for path in (*here.folder.glob("children-*"), *here.folder.glob("part-*")):
@@ -119,7 +120,7 @@ def _explore_ply(
     choose: Callable[[np.ndarray, Callable[[int], Line]], Moves],
     symmetries: np.ndarray,
     here: ply_files.Ply,
-) -> Iterator[pathlib.Path]:
+) -> Generator[pathlib.Path, None, None]:
     """Yields the path of `ends-N.json` for each part of a ply, once the file is written.
 
     The player chooses its moves in this thread, so that it can be interrupted. Other threads

@@ -21,7 +21,7 @@ import concurrent.futures
 import contextlib
 import pathlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,14 +188,17 @@ def gather(folder: pathlib.Path, ply: int, part_size: int) -> None:
     cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
     pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
     buckets = [*zip(*pieces, strict=True)]
-    merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
-    write_ply(ply_path(folder, ply + 1), merged)
+    merging = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
+    with contextlib.closing(merging) as merged:
+        write_ply(ply_path(folder, ply + 1), merged)
 
 
-def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
+def in_threads(function: Callable, items: Iterable) -> Generator[Any, None, None]:
     """Yields the results of a function in order, computed in threads.
 
-    NumPy and XLA release the global interpreter lock in large computations.
+    NumPy and XLA release the global interpreter lock in large computations. A caller that may
+    stop early closes the generator: left to the garbage collector, it waits for its threads in
+    whatever thread collects, and a thread that just starts would wait forever.
     """
     with concurrent.futures.ThreadPoolExecutor(_WORKERS) as pool:
         waiting = collections.deque()

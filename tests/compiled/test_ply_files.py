@@ -6,6 +6,7 @@ import io
 import os
 import re
 import shutil
+import threading
 
 import jax
 import numpy as np
@@ -25,6 +26,23 @@ def test_a_damaged_file_is_refused_or_has_no_effect():
     refused, faults = damages.find_faults(24)
     assert not faults, "\n".join(faults)
     assert refused > 12
+
+
+@pytest.mark.parametrize("name", ["read", "repack_fields"])
+def test_no_thread_is_left_to_the_garbage_collector(name, monkeypatch, tmp_path):
+    """An exploration that fails ends its threads, also while its error is kept."""
+    original, before = getattr(ply_files, name), {*threading.enumerate()}
+
+    def fail(*given):
+        if {*threading.enumerate()} > before:
+            raise OSError("the disk is full")
+        return original(*given)
+
+    monkeypatch.setattr(ply_files, name, fail)
+    act = make_act(pair("nim"), highest)
+    with pytest.raises(OSError, match="full") as kept:
+        explore_all(NIM, act, 0, tmp_path, starts=((0,), (1,)), part_size=1)
+    assert {*threading.enumerate()} == before, kept
 
 
 def test_a_file_is_not_read_in_the_place_of_another(tmp_path):
