@@ -4,10 +4,10 @@
 priors. `MctxGumbel` and `MctxMuZero` are mctx's own policies. A custom algorithm is any object with
 the members of `Algorithm`. The tree, Gumbel's selection below the root and its transform of Q come
 from `mctx`. The loop is `simulate.grow`; unlike the loop of `mctx.search`, it does not search below
-finished games. `paths.grow` is its form for GPUs, and `leaves.grow` that for one deep search.
+finished games. `paths.grow` is its form for GPUs.
 """
 
-from azjax.search import leaves, paths, simulate
+from azjax.search import paths, simulate
 from azjax.search.algorithm import (
     NEVER,
     ROOT,
@@ -43,7 +43,7 @@ ALGORITHMS = {algorithm.algorithm: algorithm for algorithm in _ALL}
 __all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "UNVISITED", "Algorithm", "Evaluator"]
 __all__ += ["Expansion", "Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots"]
 __all__ += ["SearchResult", "Selection", "Tree"]
-__all__ += ["draw_by_visits", "leaves", "legal_actions", "make_result", "make_search", "mctx_fns"]
+__all__ += ["draw_by_visits", "legal_actions", "make_result", "make_search", "mctx_fns"]
 __all__ += [
     "network_evaluator",
     "next_outcome",

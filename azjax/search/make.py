@@ -68,8 +68,8 @@ def make_search(
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      grow: how trees grow: `simulate.grow`, `paths.grow` or `leaves.grow`. By default, the one of
-        this platform. An algorithm with its own loop does not use it.
+      grow: how trees grow: `simulate.grow` or `paths.grow`. By default, the one of this platform.
+        An algorithm with its own loop does not use it.
     """
     check_algorithm(algorithm)
     evaluate = checked(game, evaluate)
