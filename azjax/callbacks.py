@@ -92,12 +92,9 @@ class Checkpoints(Callback):
 
     everywhere = True
 
-    def __init__(self, run_dir: Path, every: int, keep: int, verifies_all: bool):
-        """Keeps the newest ones and the best one; see `rank`.
-
-        `every` is a number of iterations; 0: every 10, but at most one checkpoint a minute.
-        """
-        self._run_dir, self._every, self._keep, self._all = run_dir, every, keep, verifies_all
+    def __init__(self, run_dir: Path, every: int, keep: int):
+        """Keeps the newest ones; `every` 0: every 10 iterations, but at most one a minute."""
+        self._run_dir, self._every, self._keep = run_dir, every, keep
         self._thread, self._started = ThreadPoolExecutor(1), -math.inf
         self._written: Future | None = None
 
@@ -105,9 +102,8 @@ class Checkpoints(Callback):
         if not (loop.is_last or self._is_due(loop.iteration)):
             return
         self._wait(loop)
-        self._started, score = time.monotonic(), rank(loop.record, self._all)
-        given = self._run_dir, checkpoint.copy(loop.state), score, self._keep
-        self._written = self._thread.submit(checkpoint.write, *given)
+        self._started, contents = time.monotonic(), checkpoint.copy(loop.state)
+        self._written = self._thread.submit(checkpoint.write, self._run_dir, contents, self._keep)
         if loop.is_last:
             self._wait(loop)
 
@@ -128,12 +124,6 @@ class Checkpoints(Callback):
         self._thread.shutdown()
         if self._written is not None and (error := self._written.exception()):
             write_note(str(error))
-
-
-def rank(record: Record, verifies_all: bool) -> float:
-    """Scores a checkpoint: fewest blunders, if every iteration is verified, then lowest loss."""
-    loss, blunders = record.losses["loss"], record.extra.get("blunders")
-    return -blunders - loss / 1e3 if verifies_all and blunders is not None else -loss
 
 
 class Interrupts(Callback):

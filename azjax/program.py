@@ -326,8 +326,6 @@ class Run:
         plan, verification = self.plan, self.verification
         matches, games = plan.strength_every, plan.strength_games
         receives_signals = threading.current_thread() is threading.main_thread()
-        verifies_all = verification is None or verification.every == 1
-        every, keep = plan.checkpoint_every, plan.keep_checkpoints
         listed: list[Any] = [
             plan.max_minutes and events.TimeLimit(self.started, 60 * plan.max_minutes),
             verification,
@@ -339,7 +337,7 @@ class Run:
             display and events.Printer(progress.Lines().print),
             receives_signals and events.Interrupts(),
             self.certification,
-            events.Checkpoints(self.run_dir, every, keep, verifies_all),
+            events.Checkpoints(self.run_dir, plan.checkpoint_every, plan.keep_checkpoints),
             plan.report and events.Report(self.run_dir, verification, display),
         ]
         return [callback for callback in listed if isinstance(callback, Callback)]

@@ -47,7 +47,7 @@ def make_run(run_dir, config, iterations=(0,), game=None, network=None):
     runs.create_run(run_dir, config)
     for iteration in iterations:
         at = state.replace(iteration=state.iteration + iteration)
-        checkpoint.save(run_dir, at, 0.0, keep=len(iterations))
+        checkpoint.write(run_dir, checkpoint.copy(at), keep=len(iterations))
     return run_dir
 
 

@@ -4,8 +4,8 @@ A checkpoint is a folder `checkpoints/ITERATION/` with
 
 - `player/arrays.npz`, the averaged variables, and `state/arrays.npz`, the rest of a `TrainState`.
   Arrays are named after their leaves in the tree. Typed keys are stored as data.
-- `summary.json`: iteration, score, the type and shape of every array, the settings of the run, the
-  SHA-256 of both files, and a SHA-256 of all that.
+- `summary.json`: iteration, the type and shape of every array, the settings of the run, the SHA-256
+  of both files, and a SHA-256 of all that.
 
 Loading reads only arrays and JSON, and never runs code. A checkpoint is *sound* if all its files
 are present and unchanged.
@@ -18,7 +18,6 @@ sessions.
 import contextlib
 import dataclasses
 import itertools
-import math
 import os
 import pathlib
 import re
@@ -52,12 +51,6 @@ class Contents(NamedTuple):
     described: dict[str, dict[str, str]]  # Their types and shapes.
 
 
-def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint named after `state.iteration`; see `copy` and `write`."""
-    contents = copy(state)
-    in_all(lambda: write(run_dir, contents, score, keep))
-
-
 def copy(state: TrainState) -> Contents:
     """Fetches a state from all devices, so that training can go on while it is written.
 
@@ -84,8 +77,8 @@ def _fetch(leaf: jax.Array) -> np.ndarray:
         return multihost_utils.process_allgather(array, tiled=True)
 
 
-def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint in process 0; the `keep` newest and the one with the best score stay.
+def write(run_dir: Path, contents: Contents, keep: int) -> None:
+    """Writes a checkpoint in process 0; the `keep` newest ones stay.
 
     Raises a CheckpointError if it cannot be written.
     """
@@ -102,7 +95,6 @@ def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> Non
             np.savez(partial / part / "arrays.npz", **arrays)
         content = {
             "iteration": iteration,
-            "score": float(score),
             "arrays": contents.described,
             "settings": read_config(run_dir).as_dict(),
             "files": {
@@ -117,7 +109,9 @@ def write(run_dir: Path, contents: Contents, score: float, keep: int = 3) -> Non
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
             f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
-    _prune(folder, keep)
+    for step in iterations(run_dir)[:-keep]:
+        os.rename(folder / str(step), folder / f"{step}.deleted")  # Atomically.
+    _clear(folder)
 
 
 def _clear(folder: pathlib.Path) -> None:
@@ -125,22 +119,6 @@ def _clear(folder: pathlib.Path) -> None:
         if re.fullmatch(r"\d+\.(partial|deleted)", leftover.name):
             with contextlib.suppress(OSError):  # On NFS, files that are open are deleted later.
                 remove(leftover)
-
-
-def _prune(folder: pathlib.Path, keep: int) -> None:
-    """Deletes all checkpoints but the newest and the best; of equal scores the newest is best."""
-    scores = {step: _read_score(folder / str(step)) for step in iterations(folder.parent)[::-1]}
-    best = max(scores, key=scores.__getitem__)
-    for step in [*scores][keep:]:
-        if step != best:
-            os.rename(folder / str(step), folder / f"{step}.deleted")  # Atomically.
-    _clear(folder)
-
-
-def _read_score(folder: pathlib.Path) -> float:
-    with contextlib.suppress(ValueError):
-        return read_summary(folder)["score"]
-    return -math.inf
 
 
 def restore(

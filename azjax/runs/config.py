@@ -110,7 +110,7 @@ class Plan:
     """Iterations between checkpoints; 0: 10, but at most one checkpoint a minute. There is always
     one at the end."""
     keep_checkpoints: Positive = 3
-    """Number of newest checkpoints to keep, in addition to the best one."""
+    """Number of newest checkpoints to keep."""
     report: bool = True
     """Write report.html at the end."""
 

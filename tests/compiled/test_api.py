@@ -56,7 +56,7 @@ def state():
 def run_dir(state, tmp_path_factory):
     path = tmp_path_factory.mktemp("api") / "run"
     runs.create_run(path, CONFIG)
-    checkpoint.save(path, state, 0.0)
+    checkpoint.write(path, checkpoint.copy(state), keep=3)
     return path
 
 

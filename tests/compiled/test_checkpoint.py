@@ -50,7 +50,7 @@ def state():
 @pytest.fixture(scope="module")
 def saved(state, tmp_path_factory):
     """A run with checkpoints 1, 2 and 3; tests work on copies of it."""
-    run_dir = make_run(tmp_path_factory.mktemp("saved") / "run", state, [0.0, 0.0, 0.0])
+    run_dir = make_run(tmp_path_factory.mktemp("saved") / "run", state, 3)
     azjax.load(run_dir)  # Compiles the only program, `fold`.
     return run_dir
 
@@ -64,10 +64,14 @@ def at(state, iteration):
     return dataclasses.replace(state, iteration=jnp.full_like(state.iteration, iteration))
 
 
-def make_run(run_dir, state, scores):
+def save(run_dir, state, keep=3):
+    checkpoint.write(run_dir, checkpoint.copy(state), keep)
+
+
+def make_run(run_dir, state, count=1):
     runs.create_run(run_dir, CONFIG)
-    for iteration, score in enumerate(scores, start=1):
-        checkpoint.save(run_dir, at(state, iteration), score)
+    for iteration in range(1, count + 1):
+        save(run_dir, at(state, iteration))
     return run_dir
 
 
@@ -98,7 +102,7 @@ def test_restores_what_was_saved_on_other_devices(devices, tmp_path):
     learner = make_learner(PARTS.network, optax.chain(noise, sgd), steps=1)
     parts, mesh = PARTS._replace(learner=learner), training.make_mesh(jax.devices()[: devices[1]])
     state = make_state(devices[0], parts)
-    run_dir = make_run(tmp_path / os.fsdecode(b"l\xe4ufe"), state, [0.0])  # Not UTF-8.
+    run_dir = make_run(tmp_path / os.fsdecode(b"l\xe4ufe"), state)  # Not UTF-8.
     restored, skipped = checkpoint.restore(run_dir, parts, mesh)
     expected = training.abstract_state(parts, mesh)
     assert skipped == []
@@ -121,7 +125,7 @@ def test_a_copy_outlives_the_state(run):
         donate_argnums=0,
     )
     jax.block_until_ready(double(given))
-    checkpoint.write(run, contents, 0.0)
+    checkpoint.write(run, contents, keep=3)
     assert_same(restore(run)[0], expected)
 
 
@@ -134,30 +138,18 @@ def test_refuses_to_save_parameters_that_are_not_finite(run, state):
         )
         learner = state.learner._replace(**{part: poison})
         with pytest.raises(CheckpointError, match="NaN or infinite after iteration 4"):
-            checkpoint.save(run, dataclasses.replace(at(state, 4), learner=learner), 0.0)
+            save(run, dataclasses.replace(at(state, 4), learner=learner))
     assert files(run) == before
 
 
 # Which files are kept.
 
 
-@pytest.mark.parametrize(
-    ("scores", "kept"),
-    [
-        ([1, 9, 3, 2, 1, 0], [2, 4, 5, 6]),
-        ([1, 2, 3, 4, 5], [3, 4, 5]),
-        ([7, 7, 1, 1, 1], [2, 3, 4, 5]),  # Of equal scores, the newest is the best.
-    ],
-)
-def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
-    assert steps(make_run(tmp_path / "run", state, scores)) == kept
-
-
-def test_a_damaged_checkpoint_is_not_the_best(state, tmp_path):
-    run_dir = make_run(tmp_path / "run", state, [-1, -2, -9, -9, -9])
-    edit_summary(run_dir / "checkpoints" / "1")
-    checkpoint.save(run_dir, at(state, 6), -9.0)
-    assert steps(run_dir) == [4, 5, 6]
+def test_keeps_the_newest(state, tmp_path):
+    run_dir = make_run(tmp_path / "run", state, 5)
+    assert steps(run_dir) == [3, 4, 5]
+    save(run_dir, at(state, 10), keep=1)
+    assert steps(run_dir) == [10]
 
 
 def test_files_that_a_checkpoint_does_not_list_are_ignored(run, state):
@@ -169,7 +161,7 @@ def test_files_that_a_checkpoint_does_not_list_are_ignored(run, state):
     restored, skipped = restore(run)
     assert_same(restored, at(state, 3))
     assert skipped == []
-    checkpoint.save(run, at(state, 4), 0.0)
+    save(run, at(state, 4))
     names = {path.name for path in (run / "checkpoints").iterdir()}
     assert names == {"2", "3", "4", "mine.partial"}
 
@@ -185,7 +177,7 @@ def test_nothing_outside_a_run_is_changed(run, state, tmp_path):
     shutil.rmtree(run / "checkpoints" / "1")
     (run / "checkpoints" / "1").symlink_to(outside / "1")  # Pruned: the oldest one.
     (run / "checkpoints" / "4").symlink_to("nothing")  # The name of the next one.
-    checkpoint.save(run, at(state, 4), 0.0)
+    save(run, at(state, 4))
     assert files(outside) == before and steps(run) == [2, 3, 4]
     assert os.readlink(run / "damaged" / "4-1") == "nothing"
     assert_same(restore(run)[0], at(state, 4))
@@ -197,7 +189,7 @@ def test_a_full_disk_changes_nothing(run, state):
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
     try:
         with pytest.raises(CheckpointError, match="4 could not be written .*: make room"):
-            checkpoint.save(run, at(state, 4), 0.0)
+            save(run, at(state, 4))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert before.items() <= files(run).items()
@@ -219,7 +211,7 @@ def replace_by_a_file(folder):
 
 def edit_summary(folder):
     content = json.loads((folder / "summary.json").read_text())
-    (folder / "summary.json").write_text(json.dumps(content | {"score": 9.0}))
+    (folder / "summary.json").write_text(json.dumps(content | {"settings": {}}))
 
 
 DAMAGES = [

@@ -1,7 +1,6 @@
 """`azjax train` and `azjax verify`: what a training leaves, resumes after, and says about it."""
 
 import dataclasses
-import itertools
 import json
 import shutil
 import signal
@@ -16,7 +15,6 @@ from azjax import _interrupts as interrupts
 from azjax import program, runs
 from azjax.cli import verify
 from azjax.games import base
-from azjax.proof import Verdict
 from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
@@ -157,16 +155,6 @@ def test_a_larger_game_is_examined_now_and_then_and_at_the_end(tmp_path, monkeyp
     run_dir, every = tmp_path / "run", ["--examine-every", "2", "--max-iterations"]
     assert train_in(run_dir, "--smoke", "--no-report", *every, "5") in (0, 1)
     assert [r["iteration"] for r in records(run_dir) if "blunders" in r] == [2, 4, 5]
-
-
-def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch):
-    blunders, counts = itertools.chain([9, 3, 5, 4], itertools.repeat(8)), Verdict.counts
-    monkeypatch.setattr(
-        Verdict, "counts", lambda verdict: counts(verdict) | {"blunders": next(blunders)}
-    )
-    every = ["--checkpoint-every", "1", "--keep-checkpoints", "2", "--max-iterations", "5"]
-    assert train_in(tmp_path / "run", *RUN, *every, "--no-report") == 0
-    assert runs.iterations(tmp_path / "run") == [2, 4, 5]
 
 
 def test_a_finished_run_is_resumed(run_dir, monkeypatch, capfd):

@@ -164,7 +164,7 @@ class Saved:
         monkeypatch.setattr(azjax.callbacks.checkpoint, "copy", int)
         monkeypatch.setattr(azjax.callbacks.checkpoint, "write", self.write)
 
-    def write(self, run_dir, iteration, score, keep):
+    def write(self, run_dir, iteration, keep):
         assert self.free.wait(60)
         if self.error:
             raise self.error
@@ -191,7 +191,7 @@ class Then(Callback):
 
 
 def saving(every=2):
-    return az.callbacks.Checkpoints("run", every, 3, True)
+    return az.callbacks.Checkpoints("run", every, 3)
 
 
 @pytest.mark.parametrize("ends", ["stop", "interrupted"])

@@ -16,7 +16,6 @@ import pytest
 
 from azjax import runs
 from azjax._files import replacing
-from azjax.callbacks import rank
 from azjax.progress import Lines
 from azjax.runs import directory, presets
 from azjax.runs.config import Plan
@@ -200,15 +199,6 @@ def test_a_record_has_every_metric():
     assert made.extra == {"blunders": 11, "elo": 3.0}
     flat = made.as_dict()
     assert (flat["blunders"], flat["elo"], flat["another"]) == (11, 3, 7)
-
-
-def test_checkpoints_rank_by_blunders_then_loss():
-    def ranked(blunders, loss, verifies_all=True):
-        losses = LOSSES | {"loss": loss}
-        return rank(record(1, losses=losses, extra={"blunders": blunders}), verifies_all)
-
-    assert ranked(0, 0.5) > ranked(0, 0.6) > ranked(0, 9.0) > ranked(1, 0.1)
-    assert ranked(0, 9.0, False) < ranked(1, 0.1, False)
 
 
 def test_only_scalars_with_new_names_are_added():

@@ -132,7 +132,7 @@ loop.make_record = watched
     shutil.move(damaged.parent, tmp_path / "newer")
     state = restore(run_dir)
     shutil.rmtree(sound.parent)
-    checkpoint.save(run_dir, state, 0.0)
+    checkpoint.write(run_dir, checkpoint.copy(state), keep=3)
     shutil.move(tmp_path / "newer", damaged.parent)
     content = bytearray((damaged / "arrays.npz").read_bytes())
     content[len(content) // 2] ^= 0xFF
