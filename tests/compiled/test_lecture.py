@@ -1,6 +1,4 @@
-"""The lecture's players: one with a memory against a slow reference, its games, and counts."""
-
-import random
+"""The lecture's players: one with a memory, its games, and counts."""
 
 import jax
 import jax.numpy as jnp
@@ -12,44 +10,33 @@ from experiments.lecture import matches
 from experiments.lecture.cast import Setup
 from experiments.lecture.learning import play_series
 from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
-from reference import persistent
 from reference import tic_tac_toe as rules
+from small import take
 
-LANES, CONSTANT = 192, 0.3
 
+@pytest.mark.compiles(3)
+def test_a_memory_adds_up_and_finds_the_best_moves(tic_tac_toe, solution):
+    """In late positions of both players; a large constant tries all moves equally often."""
+    stones = (solution.states.board[solution.decisions] != 0).sum(axis=1)
+    late = solution.decisions[stones >= 5][::30]
+    states, rows = take(solution.states, late), np.arange(len(late))
 
-@pytest.mark.compiles(1)
-@pytest.mark.parametrize("expansion", ["last", "random"])
-@pytest.mark.parametrize("count", [3, 30])  # Three try only some of the actions.
-def test_visits_are_distributed_as_in_the_reference(tic_tac_toe, count, expansion):
-    """The means of the players agree within five standard errors, at one move and a later one."""
-    player = make_persistent(tic_tac_toe, PersistentConfig(count, CONSTANT, expansion, 512))
-    learn = jax.jit(player.learn)
-    memory, rng = player.init_memory(LANES), random.Random(0)
-    references = [persistent.Memory() for _ in range(LANES)]
-    position, state = rules.start(), tic_tac_toe.init()
-    for seed, moves in enumerate([(0, 4, 8, 2), (6,)]):
-        for move in moves:
-            position, _ = rules.play(position, move)
-            state, _ = tic_tac_toe.step(state, move)
-        states = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], LANES, axis=0), state)
-        decision, memory = learn(jax.random.key(seed), states, memory)
-        expected = np.zeros((LANES, 9))
-        for lane, reference in enumerate(references):
-            args = rules, reference, position, count, CONSTANT, rng, expansion
-            for action, visits in persistent.learn(*args).items():
-                expected[lane, action] = visits
-        for power in (1, 2):  # Also compare the spread.
-            actual, wanted = decision.visit_counts.astype(float) ** power, expected**power
-            error = np.sqrt((actual.var(axis=0) + wanted.var(axis=0)) / LANES)
-            assert (abs(actual.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
-        sign = 1 if position.player == 0 else -1  # Outcomes are for player 0.
-        action = int(expected.sum(axis=0).argmax())
-        after = [(each, each.children[position].get(action)) for each in references]
-        means = [sign * each.totals[to] / each.visits[to] for each, to in after if to]
-        actual = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
-        error = np.sqrt(np.var(means) / len(means) + actual.var() / len(actual))
-        assert abs(np.mean(means) - actual.mean()) <= 5 * error + 1e-6
+    def learn_twice(*settings):
+        player = make_persistent(tic_tac_toe, PersistentConfig(*settings, capacity=512))
+        memory, learn = player.init_memory(len(late)), jax.jit(player.learn)
+        for calls in (1, 2):
+            decision, memory = learn(jax.random.key(calls), states, memory)
+            assert (decision.visit_counts.sum(axis=1) == calls * settings[0]).all()
+        return decision
+
+    decision = learn_twice(500, 1.0)
+    assert solution.optimal[late, decision.action].all()
+    found, values = decision.q_values[rows, decision.action], solution.values[late]
+    assert np.corrcoef(found, values)[0, 1] > 0.9
+    visits, legal = learn_twice(100, 90.0).visit_counts, states.board == 0
+    assert (abs(visits - 200 / legal.sum(axis=1, keepdims=True)) < 12)[legal].all()
+    tried = learn_twice(1, 0.3, "last").visit_counts > 0
+    np.testing.assert_array_equal(tried, legal & (np.cumsum(legal[:, ::-1], 1)[:, ::-1] <= 2))
 
 
 # Games.
