@@ -177,8 +177,7 @@ def open_run(
         if display:
             processes.note(_announce(parts, mesh))
         state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
-        needs = memory.estimate(parts, mesh, step)
-        memory.check_fits(needs)
+        needs = memory.check_fits(parts, mesh, step)
         content = dataclasses.asdict(plan)
         if jax.default_backend() == "cpu":  # So that a resumed run has as many devices.
             content["cpu_devices"] = mesh.size // jax.process_count()
@@ -188,8 +187,8 @@ def open_run(
             path = runs.create_run(path, config, content, numbered=run_dir is None)
             lock.enter_context(directory.hold(path))
         evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
-        loop, of = Loop(parts, state, step, plan.max_iterations, started - seconds), mesh.size
-        yield Run(config, plan, started, goal, path, loop, needs, of, verification, evaluation)
+        loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
+        yield Run(config, plan, started, goal, path, loop, needs, verification, evaluation)
 
 
 def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Parts, Mesh]:
@@ -212,7 +211,7 @@ def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Part
         replay = dataclasses.replace(config.replay, shards=mesh.size)
         config = dataclasses.replace(config, replay=replay)
         parts = make_parts(config, parts.game, parts.network)
-    memory.check_fits(memory.estimate(parts, mesh))  # The estimate checks the parts first.
+    memory.check_fits(parts, mesh)
     return config, parts, mesh
 
 
@@ -285,8 +284,7 @@ class Run:
     goal: certificates.Goal  # Of `plan.until`, for this game.
     run_dir: pathlib.Path
     loop: Loop  # The training loop, with the state to start from.
-    needs: memory.Estimate  # The memory that training needs on each device.
-    num_devices: int
+    needs: str  # A line on the memory of each device.
     verification: Verification | None  # Of every position, if the game can be enumerated.
     evaluation: LabelledEvaluation | None  # On labelled positions, if the game has some.
     certification: Certification | None = None  # Writes the certificate; set by `train`.

@@ -17,7 +17,6 @@ from azjax.program import Run, open_run
 from azjax.runs import presets
 from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
 from azjax.runs.directory import CPUDevices, check_kept
-from azjax.training import memory
 
 Given = Mapping[str, Any]  # The values on a command line, from `read`.
 
@@ -82,7 +81,7 @@ def _main(arguments: list[str] | None) -> int:
         if processes.is_first():
             if run.verification is not None:
                 print(f"{len(run.verification.solution.decisions):,} positions with a decision")
-            print(memory.describe(run.needs, run.num_devices))
+            print(run.needs)
         first = run.loop.iteration
         run.train()
         if processes.is_first():

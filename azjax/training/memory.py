@@ -1,76 +1,43 @@
-"""Estimate of the memory that training needs on each device.
-
-The network, the optimizer state and the buffer follow from shapes, before anything is compiled. The
-memory of the computation comes from XLA's analysis of the compiled program.
-"""
+"""The memory that training and searches need on each device, compared with what it has."""
 
 import functools
 import math
 import os
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
 from azjax.games.base import Game, init_batch
-from azjax.search import Algorithm, make_search, simulate, uniform_evaluator
-from azjax.search.make import default_grow
+from azjax.search import Algorithm, make_search, uniform_evaluator
 from azjax.training.mesh import abstract_state
 from azjax.training.parts import Parts
 
-_LESS = {  # How to reduce each part.
-    "network": "a smaller network",
-    "optimizer": "a smaller network",
-    "buffer": "a smaller replay.capacity or selfplay.archive, or fewer selfplay.games",
-    "work": "fewer search.num_simulations, selfplay.games, selfplay.games_at_once, "
-    "selfplay.unroll_length, selfplay.opening_plies, learner.steps, a smaller learner.batch_size "
-    "or network",
-}
 
+def check_fits(parts: Parts, mesh: Mesh, program: Any = None) -> str:
+    """Returns a line on the memory of each device; raises a ValueError if training needs more.
 
-class Estimate(NamedTuple):
-    """Estimated bytes on each device."""
-
-    network: int  # Variables and their running average.
-    optimizer: int  # The optimizer state.
-    buffer: int  # The replay buffer, the games in flight and the archive.
-    work: int  # Everything else, such as search trees, activations, gradients and copies.
-    limit: int  # The memory of the device.
-
-    @property
-    def total(self) -> int:
-        """The peak memory."""
-        return sum(self[:-1])
-
-
-def estimate(parts: Parts, mesh: Mesh, program: Any = None) -> Estimate:
-    """Estimates the memory that training needs on each device of a mesh.
-
-    `work` is the additional memory of the compiled `program`; 0 without it.
+    The line is that of the compiled `program`; without it, only the training state counts.
     """
-    state = abstract_state(parts, mesh)
-    learner = state.learner
-    network = _bytes_of((learner.variables, learner.average))
-    optimizer = _bytes_of((learner.opt_state, learner.step))
-    buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
-    lasting = Estimate(network, optimizer, buffer, 0, device_memory(mesh))
     if program is None:
-        return lasting
-    used = program.memory_analysis()
-    held = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
-    return lasting._replace(work=max(0, held + used.temp_size_in_bytes - lasting.total))
-
-
-def check_fits(needs: Estimate) -> None:
-    """Raises a ValueError if training exceeds a device; names the largest part and the advice."""
-    if needs.total <= needs.limit:
-        return
-    largest = max(_LESS, key=lambda part: getattr(needs, part))
-    raise ValueError(
-        f"the run needs {describe_bytes(needs.total)} on each device, which has "
-        f"{describe_bytes(needs.limit)}: {largest} takes most of it, so use {_LESS[largest]}"
-    )
+        needed = sum(
+            math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+            for leaf in jax.tree.leaves(abstract_state(parts, mesh))
+        )
+    else:
+        used = program.memory_analysis()
+        held = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
+        needed = held + used.temp_size_in_bytes
+    limit = device_memory(mesh)
+    if needed > limit:
+        raise ValueError(
+            f"the run needs {needed / 1e9:.2f} GB on each device, which has {limit / 1e9:.2f} GB: "
+            "use fewer search.num_simulations, selfplay.games or selfplay.games_at_once, or a "
+            "smaller selfplay.unroll_length, replay.capacity, learner.batch_size or network"
+        )
+    where = f"each of {mesh.size} devices" if mesh.size > 1 else "the device"
+    return f"memory on {where}: {needed / 1e9:.2f} of {limit / 1e9:.2f} GB"
 
 
 def check_trees(search: Algorithm, game: Game, positions: int) -> None:
@@ -80,7 +47,7 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
         most = max(1, search.num_simulations * limit // needed - 2)  # 2: the root and rounding.
         raise ValueError(
             f"trees of {search.num_simulations} simulations, {positions} at a time, need "
-            f"{describe_bytes(needed)}, and the device has {describe_bytes(limit)}: use at most "
+            f"{needed / 1e9:.2f} GB, and the device has {limit / 1e9:.2f} GB: use at most "
             f"{most} simulations"
         )
 
@@ -93,10 +60,8 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
         find = make_search(search, game, uniform_evaluator(game))
         return find(None, jax.random.key(0), init_batch(game, 1)).tree
 
-    nodes = search.num_simulations + 1
-    is_loop = default_grow(jax.default_backend()) is simulate.grow
-    paths = 0 if is_loop else 4 * nodes * (3 + min(nodes, game.max_plies + 1))  # Of `paths.Paths`.
-    return _bytes_of(jax.eval_shape(one_tree)) + paths
+    leaves = jax.tree.leaves(jax.eval_shape(one_tree))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
 def device_memory(mesh: Mesh | None = None) -> int:
@@ -109,24 +74,3 @@ def device_memory(mesh: Mesh | None = None) -> int:
     container = pathlib.Path("/sys/fs/cgroup/memory.max")
     limit = container.read_text().strip() if container.exists() else "max"
     return (memory if limit == "max" else min(memory, int(limit))) // len(devices)
-
-
-def describe_bytes(count: float) -> str:
-    """Formats a number of bytes, for example as `1.5 GB`."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.1f} GB"
-
-
-def describe(needs: Estimate, num_devices: int) -> str:
-    """Formats an estimate as two lines, short enough for a terminal."""
-    where = f"each of {num_devices} devices" if num_devices > 1 else "the device"
-    parts = ", ".join(f"{name} {describe_bytes(getattr(needs, name))}" for name in _LESS)
-    total, limit = describe_bytes(needs.total), describe_bytes(needs.limit)
-    return f"memory on {where}: {total} of {limit}\n{parts}"
-
-
-def _bytes_of(tree: Any) -> int:
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

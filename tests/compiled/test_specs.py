@@ -149,5 +149,5 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
-    needs = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
+    needs = "trees of 1000000 simulations, 1 at a time, need 0.25 GB, and the device has 0.10 GB"
     assert_refused((call("uct:1000000"), needs))

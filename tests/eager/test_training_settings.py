@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 import re
 import types
 from typing import Any
@@ -24,7 +23,7 @@ from azjax.search import PUCT, Gumbel, make_search, paths, simulate
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
-from azjax.training.memory import Estimate, check_fits, check_trees, estimate
+from azjax.training.memory import check_fits, check_trees
 from azjax.training.parts import SelfPlayConfig, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
 from refusals import assert_refused
@@ -237,65 +236,38 @@ def change(config, **sections):
     return dataclasses.replace(config, **new)
 
 
-def bytes_of(*trees):
-    """The bytes of a tree on one device."""
-    leaves = [(leaf.sharding.shard_shape(leaf.shape), leaf) for leaf in jax.tree.leaves(trees)]
-    return sum(math.prod(shape) * leaf.dtype.itemsize for shape, leaf in leaves)
-
-
-def test_each_device_holds_its_share():
+@pytest.mark.parametrize("devices", [1, 2])
+def test_each_device_holds_its_share(devices, monkeypatch):
     """Of games and buffer; the network and the archive are replicated."""
+    mesh = training.make_mesh(jax.devices()[:devices])
     parts = make_parts(change(SMALL, selfplay={"archive": 100}))
-    for devices in (1, 2):
-        mesh = training.make_mesh(jax.devices()[:devices])
-        state, needs = training.abstract_state(parts, mesh), estimate(parts, mesh)
-        learner = state.learner
-        assert needs.network == bytes_of(learner.variables, learner.average)
-        assert needs.optimizer == bytes_of(learner.opt_state, learner.step)
-        assert needs.buffer == bytes_of(state.replay, state.games, state.archive)
+    state = training.abstract_state(parts, mesh)
+    split, copied = (state.replay, state.games), (state.learner, state.archive, state.key)
+    sizes = [leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(split)]
+    sizes = [size // devices for size in sizes]
+    sizes += [leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(copied)]
+    needed = sum(sizes) + 4  # The number of the iteration.
+    monkeypatch.setattr(memory, "device_memory", lambda mesh: needed)
+    assert check_fits(parts, mesh).startswith("memory on ")
+    monkeypatch.setattr(memory, "device_memory", lambda mesh: needed - 1)
+    said = "the run needs 0.00 GB on each...: use fewer search.num_simulations"
+    assert_refused((functools.partial(check_fits, parts, mesh), said))
 
 
-class Program:
-    """A stand-in for the memory analysis of a compiled program."""
-
-    def __init__(self, arguments, outputs, shared, temporary):
-        self.argument_size_in_bytes, self.output_size_in_bytes = arguments, outputs
-        self.alias_size_in_bytes, self.temp_size_in_bytes = shared, temporary
-
-    def memory_analysis(self):
-        return self
+def test_outputs_that_alias_arguments_are_counted_once():
+    sizes = {"argument": 4e9, "output": 3e9, "alias": 2e9, "temp": 1e9}
+    used = types.SimpleNamespace(**{f"{name}_size_in_bytes": x for name, x in sizes.items()})
+    program = types.SimpleNamespace(memory_analysis=lambda: used)
+    line = check_fits(make_parts(SMALL), training.make_mesh(jax.devices()[:2]), program)
+    assert line.startswith("memory on each of 2 devices: 6.00 of ")
 
 
-def test_work_is_the_extra_memory_of_a_program():
-    """Outputs that alias arguments are counted once."""
-    parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
-    lasting = estimate(parts, mesh)
-    assert lasting.work == 0 < lasting.total == sum(lasting[:4])
-    size = lasting.total
-    assert estimate(parts, mesh, Program(size, 100, 0, 400)) == lasting._replace(work=500)
-    assert estimate(parts, mesh, Program(size, size, size, 300)) == lasting._replace(work=300)
-    assert estimate(parts, mesh, Program(5, 0, 0, 0)) == lasting
-
-
-def test_training_that_does_not_fit_is_rejected_with_advice(monkeypatch, tic_tac_toe):
-    sound = Estimate(network=1, optimizer=2, buffer=3, work=5, limit=115)
-    check_fits(sound._replace(work=99))
-    said = "the run needs ...B on each...: work takes most...so use fewer search.num_simulations"
-    assert_refused((functools.partial(check_fits, sound._replace(work=1000)), said))
-    needs = Estimate(1_500_000, 2_000, 30, 5_000_000_000, 7_000_000_000)
-    assert memory.describe(needs, 2) == (
-        "memory on each of 2 devices: 5.0 GB of 7.0 GB\n"
-        "network 1.5 MB, optimizer 2 kB, buffer 30 B, work 5.0 GB"
-    )
+def test_trees_that_do_not_fit_are_rejected_with_advice(monkeypatch, tic_tac_toe):
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:
         check_trees(Gumbel(num_simulations=10**6), tic_tac_toe, 100)
     advice = int(str(error.value).split("use at most ")[1].split()[0])
     check_trees(Gumbel(num_simulations=advice), tic_tac_toe, 100)
-    in_loop = memory.tree_bytes(Gumbel(4), tic_tac_toe)
-    monkeypatch.setattr(memory, "default_grow", lambda platform: paths.grow)
-    # 5 nodes, each with an action, a leaf, a side and a path of up to 5 nodes.
-    assert memory.tree_bytes.__wrapped__(Gumbel(4), tic_tac_toe) == in_loop + 4 * 5 * (3 + 5)
 
 
 def test_devices_share_the_memory_of_the_machine_or_container(monkeypatch):

@@ -119,7 +119,7 @@ loop.make_record = watched
     statuses, outs, errs = train_two(run_dir, *SHORT, lines=term)
     assert statuses == [130, 143], errs
     assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
-    size, memory, _, *lines = outs[0].splitlines()
+    size, memory, *lines = outs[0].splitlines()
     assert size == "4,520 positions with a decision"
     assert memory.startswith("memory on each of 4 devices: ")
     assert [line[:14] for line in lines] == [f"iteration    {n}" for n in (1, 2, 3)]

@@ -36,7 +36,7 @@ for name, *arguments in json.loads(sys.argv[1]):
 
 def normalize(screen):
     """Replaces numbers by #, and what depends on their widths or on the machine."""
-    screen = re.sub(r"memory on each of.*\n.*", "memory", screen)
+    screen = re.sub(r"memory on each of.*", "memory", screen)
     screen = re.sub(r"│ versions [^╰]*", "│ versions │\n", screen)
     screen = re.sub(r"[-+]?\b\d[\d.,]*\b", "#", screen)
     screen = re.sub(r" {2,}", " ", re.sub(r"─{2,}", "──", screen))

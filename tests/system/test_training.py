@@ -23,7 +23,6 @@ from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, Gumbel
 from azjax.training.learner import LearnerConfig
-from azjax.training.memory import estimate
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
 from reference import mctx_loop
@@ -64,19 +63,6 @@ SMALL = Config(
     replay=ReplayConfig(capacity=512, shards=2),
     learner=LearnerConfig(batch_size=8, steps=1),
 )
-
-
-def test_the_estimate_matches_the_memory_analysis_of_xla():
-    mesh, parts = training.make_mesh(jax.devices()[:2]), make_parts(SMALL)
-    iterate = training.make_iteration(parts, mesh)
-    compiled = iterate.lower(training.abstract_state(parts, mesh)).compile()
-    needs, before = estimate(parts, mesh, compiled), estimate(parts, mesh)
-    used = compiled.memory_analysis()
-    total = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
-    total += used.temp_size_in_bytes
-    assert needs.total == sum(needs[:4]) == max(total, before.total)
-    assert needs.total < 1.01 * total  # Not all lasting parts are in memory during initialization.
-    assert max(needs[:3]) == needs.optimizer and before == needs._replace(work=0)
 
 
 def test_games_of_pgx_are_played_in_groups_and_stored():
