@@ -113,22 +113,6 @@ def test_restores_what_was_saved_on_other_devices(devices, tmp_path):
         checkpoint.restore(run_dir, parts, mesh)
 
 
-@pytest.mark.compiles(1)  # A program that overwrites the state.
-def test_a_copy_outlives_the_state(run):
-    """Training donates its state to the next iteration, which overwrites it."""
-    given, expected = at(make_state(), 4), at(make_state(), 4)
-    contents = checkpoint.copy(given)
-    double = jax.jit(
-        lambda state: jax.tree.map(
-            lambda x: x if checkpoint.is_key(x) or x.dtype == bool else 2 * x, state
-        ),
-        donate_argnums=0,
-    )
-    jax.block_until_ready(double(given))
-    checkpoint.write(run, contents, keep=3)
-    assert_same(restore(run)[0], expected)
-
-
 def test_refuses_to_save_parameters_that_are_not_finite(run, state):
     before = files(run)
     for part in ("variables", "average", "opt_state"):
@@ -204,19 +188,13 @@ def flip_a_byte(folder, name="player/arrays.npz"):
     (folder / name).write_bytes(content)
 
 
-def replace_by_a_file(folder):
-    shutil.rmtree(folder)
-    folder.write_text("not a checkpoint")
-
-
 def edit_summary(folder):
     content = json.loads((folder / "summary.json").read_text())
-    (folder / "summary.json").write_text(json.dumps(content | {"settings": {}}))
+    (folder / "summary.json").write_text(json.dumps(content | {"edited": True}))
 
 
 DAMAGES = [
     flip_a_byte,
-    replace_by_a_file,
     lambda folder: (folder / "player" / "arrays.npz").unlink(),
     lambda folder: (folder / "summary.json").write_text("[" * 10_000),
     edit_summary,
@@ -254,24 +232,23 @@ def test_a_disk_that_cannot_be_read_is_no_damage(run, monkeypatch):
     assert files(run) == before
 
 
-def test_raises_if_no_checkpoint_can_be_restored(run):
-    """And then moves nothing."""
-    other = PARTS._replace(network=make_parts(azjax.Config()).network)
-    before = files(run)
+def test_nothing_moves_if_no_checkpoint_fits(run):
+    other, before = PARTS._replace(network=make_parts(azjax.Config()).network), files(run)
     with pytest.raises(CheckpointError, match="arrays do not match its settings, its custom parts"):
         checkpoint.restore(run, other)
     assert files(run) == before
-    shutil.rmtree(run / "checkpoints")
-    with pytest.raises(CheckpointError, match="checkpoints is missing: restore it"):
-        restore(run)
 
 
 # A requested checkpoint, and a player that does not belong to the run.
 
 
-def test_loads_only_the_requested_checkpoint(run, tmp_path):
+@pytest.mark.compiles(1)
+def test_loads_only_the_requested_checkpoint(run, tmp_path, state):
+    """Its player is the averaged network."""
     flip_a_byte(run / "checkpoints" / "3")
-    assert azjax.load(run, iteration=2).iteration == 2
+    player = azjax.load(run, iteration=2)
+    assert player.iteration == 2
+    assert_same(player.params, PARTS.network.fold(state.learner.average))
     new, one = tmp_path / "new", shutil.copytree(run, tmp_path / "one")
     runs.create_run(new, CONFIG)
     for step in (1, 2):
@@ -308,24 +285,15 @@ def test_a_player_is_loaded_only_with_the_game_and_network_of_its_run(run):
 # Settings.
 
 
-@pytest.mark.parametrize(
-    ("setting", "value", "said"),
-    [
-        ("seed", 1, "seed is 1 in ... was written with 0: restore the file"),
-        (
-            "network",
-            dataclasses.asdict(MLPConfig()),
-            "network.kind is 'mlp' in ... with 'resnet': restore",
-        ),
-        ("format", 2, "has the format of another version of azjax: use"),
-    ],
-)
-def test_a_wrong_configuration_does_not_damage_checkpoints(setting, value, said, run):
+def test_a_wrong_configuration_does_not_damage_checkpoints(run):
     content = json.loads((run / "config.json").read_text())
-    (run / "config.json").write_text(json.dumps(content | {setting: value}))
     flip_a_byte(run / "checkpoints" / "3")
     before = files(run)
-    if setting != "format":
-        assert_refused((lambda: restore(run), said), error=CheckpointError)
-    assert_refused((lambda: azjax.load(run, 1), said), error=CheckpointError)
-    assert files(run) == before
+    network = {"network": dataclasses.asdict(MLPConfig())}
+    for change, said in [
+        (network, "network.kind is 'mlp' in ... with 'resnet': restore"),
+        ({"format": 2}, "has the format of another version of azjax: use"),
+    ]:
+        (run / "config.json").write_text(json.dumps(content | change))
+        assert_refused((lambda: azjax.load(run, 1), said), error=CheckpointError)
+    assert files(run) == before | {"config.json": (run / "config.json").read_bytes()}
