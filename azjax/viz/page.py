@@ -54,12 +54,12 @@ def style(*more: pathlib.Path) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> ElementTree.Element:
-    """Makes a table; the first cell of a row is its heading."""
+def table(rows: Iterable[Sequence[Any]], heads: Sequence[str] = ()) -> ElementTree.Element:
+    """Makes a table of text and elements; the first cell of a row is its heading."""
     body = node("tbody")
     for name, *cells in rows:
         heading = node("th", {"scope": "row"}, name)
-        body.append(node("tr", None, heading, *(node("td", None, text) for text in cells)))
+        body.append(node("tr", None, heading, *(node("td", None, cell) for cell in cells)))
     titles = (node("th", {"scope": "col"}, title) for title in heads)
     head = [node("thead", None, node("tr", None, *titles))] if heads else []
     return node("table", {"class": "az-facts"}, *head, body)

@@ -5,8 +5,3 @@ Intelligence, University of Ottawa, version of November 26, 2025. It plays its t
 against each other in series of 100 to 375 games. Here, every pairing has thousands of games, and
 each count of the lecture is tested for compatibility with ours.
 """
-
-LECTURE = (
-    "Monte Carlo Tree Search, CSI 4106 Introduction to Artificial Intelligence, Marcel Turcotte, "
-    "University of Ottawa, version of November 26, 2025"
-)

@@ -22,7 +22,7 @@ from azjax.drawing import node
 from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
 from azjax.viz.page import Section, write_page
-from experiments.lecture import LECTURE, exploration, learning, matches
+from experiments.lecture import exploration, learning, matches
 from experiments.lecture.cast import Setup
 from experiments.lecture.page import text
 
@@ -49,7 +49,6 @@ class Experiment(NamedTuple):
 
 EXPERIMENTS = (
     Experiment("All games", matches.count_all, matches.show_all),
-    Experiment("The UCB1 bonus", exploration.compute_bound, exploration.show_bound),
     Experiment("Who beats whom", matches.play_all, matches.show_matches),
     Experiment("Learning from game to game", learning.compute, learning.show),
     Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits),
@@ -71,7 +70,8 @@ def run(options: Options) -> int:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     quick = "This is the quick version, with fewer games. " if options.quick else ""
     about = (
-        f"The lecture is: {LECTURE}.",
+        "The lecture is: Monte Carlo Tree Search, CSI 4106 Introduction to Artificial "
+        "Intelligence, Marcel Turcotte, University of Ottawa, version of November 26, 2025.",
         "This page repeats its experiments with many more games. Every count of the lecture is "
         f"listed next to ours, with our number of games. {quick}Seed {options.seed}; "
         f"{device_name()}; {packages}.",

@@ -18,12 +18,6 @@ from azjax.games.solver import Solution
 from azjax.players import Agent, Decision, decide, minimax_agent, random_agent
 from azjax.players.arena import play_games
 from azjax.search import UCT, Roots, SearchResult, make_search, rollout_evaluator, simulate
-from experiments.lecture.persistent import (
-    Order,
-    PersistentConfig,
-    PersistentPlayer,
-    make_persistent,
-)
 
 ROOT_2 = math.sqrt(2)
 
@@ -148,10 +142,3 @@ def _chunks(solution: Solution) -> Iterator[np.ndarray]:
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
         for first in range(0, len(rows), size):
             yield rows[np.minimum(np.arange(first, first + size), len(rows) - 1)]
-
-
-@functools.cache
-def learner(simulations: int, expansion: Order = "last") -> PersistentPlayer:
-    """Makes the lecture's MCTSSolver, which keeps one tree for all moves and games."""
-    config = PersistentConfig(simulations, expansion=expansion, capacity=2**13)
-    return make_persistent(games.make("tic_tac_toe"), config)

@@ -1,7 +1,6 @@
 """The visits of a search, and the effect of the exploration constant."""
 
 import functools
-import math
 from xml.etree.ElementTree import Element
 
 import jax
@@ -19,14 +18,6 @@ from experiments.lecture.page import charts, table, text
 BUDGETS = (50, 200, 500, 1_000, 5_000)
 # The lecture's searches: number of simulations, and the move played as (row, column).
 LECTURE_MOVES = ((10, (1, 0)), (250, (2, 2)), (500, (1, 1)), (1_000, (1, 1)))
-# The lecture's worked example: step, node, bound, sum of outcomes, visits of parent and node.
-LECTURE_BOUNDS = (
-    ("2.1", "S1", 20.0, 20, 1, 1),
-    ("3.1", "S1", 21.67, 20, 2, 1),
-    ("3.1", "S2", 11.67, 10, 2, 1),
-    ("4.1", "S1", 11.48, 20, 3, 2),
-    ("4.1", "S2", 12.10, 10, 3, 1),
-)
 CONSTANTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, ROOT_2, 2.0, 3.0, 5.0, 10.0)
 _CURVES = {  # The search moves first against random, second against minimax.
     "random": "Points lost to Random, per game",
@@ -73,7 +64,7 @@ def show_visits(results: dict) -> list[Element]:
         shares = np.array(row["shares"])
         rows.append({
             "simulations": f"{row['simulations']:,}",
-            "lecture's cell": row["lecture"],
+            "lecture's cell": str(row["lecture"]),
             "our searches that play it": f"{shares[row['lecture']]:.0%}",
             "center": f"{shares[4]:.0%}",
             "a corner": f"{shares[[0, 2, 6, 8]].sum():.0%}",
@@ -146,29 +137,3 @@ def _find_u(constants: list[float], lost: list[Interval]) -> dict[str, str]:
         "points lost with it": "{:.3f} [{:.3f}, {:.3f}]".format(*lost[best]),
         "U-shaped?": f"{answers[len(worse)]} significantly more",
     }
-
-
-def compute_bound(setup: Setup) -> list[dict]:
-    """Computes the lecture's worked example of UCB1."""
-    del setup
-    return [
-        {"step": step, "node": name, "lecture": lecture,
-         "ours": total / visits + 2 * math.sqrt(math.log(parent) / visits)}
-        for step, name, lecture, total, parent, visits in LECTURE_BOUNDS
-    ]  # fmt: skip
-
-
-def show_bound(example: list[dict]) -> list[Element]:
-    """Shows the worked example."""
-    rows = []
-    for row in example:
-        bounds = {name: f"{row[name]:.2f}" for name in ("lecture", "ours")}
-        equal = "yes" if abs(row["ours"] - row["lecture"]) < 0.01 else "no"
-        rows.append(row | bounds | {"equal": equal})
-    return [
-        text("UCB1 adds the bonus C √(ln N / n) to a mean; N and n are the visits of parent and "
-             "child. The worked example of the lecture has C = 2 and outcomes 20 and 10:"),
-        table(rows),
-        text("The last outcome of S1 is 0, so its mean is 10 after two visits, and its bound is "
-             "10 + 2√(ln 3 / 2) = 11.48."),
-    ]  # fmt: skip

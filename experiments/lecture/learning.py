@@ -1,20 +1,19 @@
 """The lecture's "learner", a player with a memory, over series of hundreds of games."""
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import Game, State, init_batch, play, where
+from azjax.games import Game, init_batch, play
 from azjax.players import Agent
 from azjax.viz.chart import line_chart
-from experiments.lecture.cast import Setup, learner, player
+from experiments.lecture.cast import Setup, player
 from experiments.lecture.page import charts, table, text
-from experiments.lecture.persistent import Order, PersistentPlayer
+from experiments.lecture.persistent import PersistentPlayer, make_persistent
 
 
 class Series(NamedTuple):
@@ -36,18 +35,17 @@ SERIES = (
 _LECTURE_CROSSING = 75  # Games for which the thinker, MCTS(40), leads in the lecture's plot.
 _ENOUGH = 100  # Learners needed for a 99% range.
 _WINDOW = 10  # Games in the moving average that determines the crossing.
-ORDERS: tuple[Order, ...] = ("last", "random")  # The lecture's learner uses "last".
 
 
 def compute(setup: Setup) -> list[dict]:
     """Plays every series many times, each time with a new learner."""
     learners, results = setup.choose(128, 4), []
     for number, series in enumerate(SERIES):
-        for order in ORDERS[: setup.choose(2, 1)]:
-            key = jax.random.fold_in(setup.key("learning"), 2 * number + ORDERS.index(order))
-            players = learner(series.simulations, order), player(series.opponent)
-            outcomes = play_series(setup.game, *players, series.games, learners, key)
-            results.append(_summarize(series, order, outcomes))
+        key = jax.random.fold_in(setup.key("learning"), number)
+        learner = make_persistent(setup.game, setup.solution, series.simulations)
+        players = learner, player(series.opponent)
+        outcomes = play_series(setup.game, *players, series.games, learners, key)
+        results.append(_summarize(series, outcomes))
     return results
 
 
@@ -66,69 +64,38 @@ def play_series(
     Returns:
       `int8 [num_games, num_series]`, 1 = won by the persistent player, 0 = drawn, -1 = lost.
     """
+    move = jax.vmap(functools.partial(play, game))
+
+    def play_turn(key, turn, now):
+        """Makes a move of each player; finished games do not change."""
+        states, outcomes, memory = now
+        key_learn, key_act = jax.random.split(jax.random.fold_in(key, turn))
+        actions, memory = player.learn(key_learn, states, memory)
+        step = move(states, actions)
+        reply = move(step.state, opponent.act(opponent.params, key_act, step.state).action)
+        return reply.state, outcomes + step.reward - reply.reward, memory
+
+    @functools.partial(jax.jit, donate_argnums=1)
+    def play_once(key, memory):
+        start = init_batch(game, num_series), jnp.zeros(num_series), memory
+        turns = (game.max_plies + 1) // 2
+        _, outcomes, memory = jax.lax.fori_loop(0, turns, functools.partial(play_turn, key), start)
+        return outcomes, memory
+
     memory, outcomes = player.init_memory(num_series), []
-    play_once = _compile(game, player.learn, opponent.act)
     for number in range(num_games):
-        key_game = jax.random.fold_in(key, number)
-        outcome, memory = play_once(opponent.params, key_game, memory)
+        outcome, memory = play_once(jax.random.fold_in(key, number), memory)
         outcomes.append(outcome)
     return np.stack(jax.device_get(outcomes)).astype(np.int8)
 
 
-class _Carry(NamedTuple):
-    """One game of each series; leaves are `[B, ...]`."""
-
-    ply: jax.Array
-    states: State
-    outcomes: jax.Array
-    memory: Any
-
-
-@functools.lru_cache(maxsize=64)
-def _compile(game: Game, learn: Callable, act: Callable) -> Callable:
-    """Builds `(params, key, memory) -> (outcomes [B], memory)`, which plays one game per series."""
-
-    def move(params, key, now: _Carry) -> _Carry:
-        live = ~jax.vmap(game.is_over)(now.states)
-        persistent = jax.vmap(game.player)(now.states) == 0
-        key_learn, key_act = jax.random.split(jax.random.fold_in(key, now.ply))
-
-        def play_persistent(memory):
-            decision, memory = learn(key_learn, now.states, memory)
-            return decision.action, memory
-
-        def play_reply(memory):
-            return act(params, key_act, now.states).action, memory
-
-        action, memory = jax.lax.cond(
-            jnp.any(live & persistent), play_persistent, play_reply, now.memory
-        )
-        step = jax.vmap(functools.partial(play, game))(now.states, action)
-        reward = jnp.where(live, jnp.where(persistent, step.reward, -step.reward), 0.0)
-        states = where(live, step.state, now.states)
-        return _Carry(now.ply + 1, states, now.outcomes + reward, memory)
-
-    def is_live(now: _Carry):
-        return jnp.any(~jax.vmap(game.is_over)(now.states))
-
-    @functools.partial(jax.jit, donate_argnums=2)
-    def play_once(params, key, memory):
-        size = len(jax.tree.leaves(memory)[0])
-        start = _Carry(jnp.int32(0), init_batch(game, size), jnp.zeros(size), memory)
-        end = jax.lax.while_loop(is_live, functools.partial(move, params, key), start)
-        return end.outcomes, end.memory
-
-    return play_once
-
-
-def _summarize(series: Series, order: str, outcomes: np.ndarray) -> dict:
+def _summarize(series: Series, outcomes: np.ndarray) -> dict:
     """Summarizes outcomes `[games, learners]`, where 1 is a win of the learner."""
     counts = np.stack([(outcomes == value).sum(axis=0) for value in (1, 0, -1)])  # [3, learners]
     running = np.cumsum(outcomes, axis=0) / np.arange(1, len(outcomes) + 1)[:, None]
     mean = running.mean(axis=1)
     return {
         "series": series._asdict(),
-        "order": order,
         "learners": outcomes.shape[1],
         "mean counts": counts.mean(axis=1).tolist(),
         "count ranges": np.quantile(counts, [0.005, 0.995], axis=1).T.tolist(),
@@ -161,14 +128,12 @@ def show(results: list[dict]) -> list[Element]:
             compatible = f"– a range needs {_ENOUGH} learners, not {learners}"
         rows.append({
             "pairing": f"learner({series.simulations}) – {series.opponent}, {series.games} games",
-            "order of expansion": "last first" if row["order"] == "last" else "random",
             "lecture: won / drawn / lost": " / ".join(map(str, series.lecture)),
             "our mean": " / ".join(f"{mean:.1f}" for mean in row["mean counts"]),
             "range": " / ".join(f"{low:.0f}–{high:.0f}" for low, high in ranges),
             "compatible": compatible,
         })  # fmt: skip
-    lecture_like = [row for row in results if row["order"] == "last"]
-    thinker = next(row for row in lecture_like if row["series"]["opponent"] == "MCTS(40)")
+    thinker = next(row for row in results if row["series"]["opponent"] == "MCTS(40)")
     when, crossing = "does not stay above 0", thinker["crossing"]
     if crossing:
         when = f"stays above 0 from game {crossing} on" if crossing > 1 else "is always above 0"
@@ -178,14 +143,14 @@ def show(results: list[dict]) -> list[Element]:
             "and games of a series. The lecture shows one learner; we show "
             f"{learners} independent ones: the mean of their counts, and the range between their "
             "quantiles of 0.5% and 99.5%. A count of the lecture is compatible if its numbers lie "
-            "in all three ranges. The lecture's learner tries untried moves from the last cell to "
-            "the first; among equally visited moves it plays the one tried first."
+            "in all three ranges. Untried moves are tried from the last cell to the first; among "
+            "equally visited moves the one tried first is played."
         ),
         table(rows),
         charts(
             "Running average of the learner's score (1 = won, 0 = drawn, −1 = lost): mean and "
             "quantiles of 2.5% and 97.5% of all learners, and the lecture's last value.",
-            map(_draw_series, lecture_like),
+            map(_draw_series, results),
         ),
         text(
             "Against the thinker, MCTS(40), which has four times as many simulations, the "

@@ -1,13 +1,12 @@
 """Elements of the page: paragraphs, tables and charts."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import node
+from azjax.viz import page
 from azjax.viz.chart import side_by_side
-
-_CELL = "white-space: nowrap"
-_HIGHLIGHT = f"{_CELL}; color: var(--az-bad); font-weight: 600"
 
 
 def text(paragraph: str) -> Element:
@@ -20,16 +19,8 @@ def charts(caption: str, pictures: Iterable[Element]) -> Element:
     return node("div", None, node("p", {"class": "az-hint"}, caption), side_by_side(pictures))
 
 
-def table(rows: Sequence[Mapping[str, object]]) -> Element:
-    """Makes a table of text and elements that scrolls if the page is too narrow.
-
-    Every row has its cells by title. Cells with the text `no` are highlighted.
-    """
-
-    def cell(content):
-        return node("td", {"style": _HIGHLIGHT if content == "no" else _CELL}, content)
-
-    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in rows[0]))
-    body = node("tbody", None, *(node("tr", None, *map(cell, row.values())) for row in rows))
-    element = node("table", None, node("thead", None, head), body)
-    return node("div", {"class": "az-scroll", "tabindex": 0, "style": "margin: 0 0 24px"}, element)
+def table(rows: Sequence[Mapping[str, Any]]) -> Element:
+    """Makes a table that scrolls if the page is too narrow; every row has its cells by title."""
+    element = page.scrolling(page.table([[*row.values()] for row in rows], [*rows[0]]))
+    element.set("style", "white-space: nowrap; margin: 0 0 24px")
+    return element

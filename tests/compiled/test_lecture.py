@@ -9,7 +9,7 @@ from azjax.players import Agent, Decision
 from experiments.lecture import matches
 from experiments.lecture.cast import Setup
 from experiments.lecture.learning import play_series
-from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
+from experiments.lecture.persistent import PersistentPlayer, make_persistent
 from reference import tic_tac_toe as rules
 from small import take
 
@@ -21,21 +21,25 @@ def test_a_memory_adds_up_and_finds_the_best_moves(tic_tac_toe, solution):
     late = solution.decisions[stones >= 5][::30]
     states, rows = take(solution.states, late), np.arange(len(late))
 
+    children = solution.children[late]
+
     def learn_twice(*settings):
-        player = make_persistent(tic_tac_toe, PersistentConfig(*settings, capacity=512))
+        player = make_persistent(tic_tac_toe, solution, *settings)
         memory, learn = player.init_memory(len(late)), jax.jit(player.learn)
         for calls in (1, 2):
-            decision, memory = learn(jax.random.key(calls), states, memory)
-            assert (decision.visit_counts.sum(axis=1) == calls * settings[0]).all()
-        return decision
+            actions, memory = learn(jax.random.key(calls), states, memory)
+            visits = memory.visits[rows[:, None], children] * memory.tried[rows, late]
+            assert (visits.sum(axis=1) == calls * settings[0]).all()
+        return actions, visits, memory
 
-    decision = learn_twice(500, 1.0)
-    assert solution.optimal[late, decision.action].all()
-    found, values = decision.q_values[rows, decision.action], solution.values[late]
+    actions, visits, memory = learn_twice(500, 1.0)
+    assert solution.optimal[late, actions].all()
+    found = memory.totals[rows, children[rows, actions]] / visits[rows, actions]
+    values = solution.values[late] * (1 - 2 * solution.player[late])
     assert np.corrcoef(found, values)[0, 1] > 0.9
-    visits, legal = learn_twice(100, 90.0).visit_counts, states.board == 0
+    (_, visits, _), legal = learn_twice(100, 90.0), states.board == 0
     assert (abs(visits - 200 / legal.sum(axis=1, keepdims=True)) < 12)[legal].all()
-    tried = learn_twice(1, 0.3, "last").visit_counts > 0
+    tried = learn_twice(1, 0.3)[1] > 0
     np.testing.assert_array_equal(tried, legal & (np.cumsum(legal[:, ::-1], 1)[:, ::-1] <= 2))
 
 
@@ -61,9 +65,9 @@ def counting(game):
         begins = jnp.sum(states.board != 0, axis=1) < 2
         turn = jnp.where(begins, memory, 0) % jnp.sum(legal, axis=1)
         action = jnp.argmax(jnp.cumsum(legal, axis=1) > turn[:, None], axis=1)
-        return Decision(action.astype(jnp.int32), legal / 1.0), memory + begins
+        return action.astype(jnp.int32), memory + begins
 
-    return PersistentPlayer("counting", lambda batch_size: jnp.zeros(batch_size, jnp.int32), learn)
+    return PersistentPlayer(lambda batch_size: jnp.zeros(batch_size, jnp.int32), learn)
 
 
 def outcome(opening):

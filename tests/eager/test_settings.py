@@ -39,7 +39,6 @@ from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
-from experiments.lecture.persistent import PersistentConfig
 from misere_pile import NIM
 from refusals import assert_refused
 from traced_settings import LEARNER, MLP, OTHERS, RESNET, SELFPLAY, without_effect
@@ -62,7 +61,7 @@ PROGRAMS = [arena, play, verify, compare, export, lecture, benchmark]
 
 def test_every_number_has_bounds():
     rows = []
-    for section, cls in [*sections(Config), ("", Plan), ("persistent", PersistentConfig)]:
+    for section, cls in [*sections(Config), ("", Plan)]:
         for field, hint in typing.get_type_hints(cls).items():
             name = f"{section}.{field}".lstrip(".")
             for value in TOO_LARGE.get(hint, []):
