@@ -1,16 +1,11 @@
 """Training in a run directory as one function, with verification, checkpoints and a report.
 
-The module has the order of events. `train` chooses the settings. `open_run` chooses the devices,
-locks and restores a run to resume, compiles, and creates the directory of a new run. `Run.train`
-calls the callbacks after each iteration.
-
 The name `azjax.train` is that of the function, so this module cannot have it.
 """
 
 import contextlib
 import dataclasses
 import gc
-import math
 import pathlib
 import threading
 import time
@@ -118,23 +113,17 @@ def _replace(config: Config, what: Any, seed: int | None, run_dir: files.Path) -
 
 def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, str | None]:
     """Returns the settings, the plan and the preset of a new run, before other arguments."""
-    match what:
-        case Parts():
-            return Config(game=what.game.name, parts=IN_PYTHON), Plan(), None
-        case Config():
-            return what, Plan(), None
-        case Game():
-            name = f"{IN_PYTHON}:{what.name}"
-            return presets.choose(name, what, preset=preset, is_smoke=smoke)
-        case None if preset is None:
-            raise ValueError(
-                "what to train is None: give a game, such as 'tic_tac_toe', or a preset"
-            )
-        case None | str():
-            return presets.choose(what, preset=preset, is_smoke=smoke)
+    if isinstance(what, Config):
+        return what, Plan(), None
+    if isinstance(what, Parts):
+        return Config(game=what.game.name, parts=IN_PYTHON), Plan(), None
+    if isinstance(what, Game):
+        return presets.choose(f"{IN_PYTHON}:{what.name}", what, preset=preset, is_smoke=smoke)
+    if isinstance(what, str) or (what is None and preset is not None):
+        return presets.choose(what, preset=preset, is_smoke=smoke)
     raise ValueError(
         f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
-        "Config or Parts"
+        "Config, Parts, or a preset"
     )
 
 
@@ -161,9 +150,8 @@ def open_run(
     check_custom(parts.game)
     goal = _choose_goal(plan, parts.game)
     processes.check_devices()
-    versions = certificates.versions()
-    same = {f"the version of {name}": versions[name] for name in ("azjax", "jax")}
-    processes.check_same(same | {"run_dir": run_dir, "resume": resume} | vars(config) | vars(plan))
+    same = {"run_dir": run_dir, "resume": resume} | certificates.versions()
+    processes.check_same(same | vars(config) | vars(plan))
     # Neither the state of a run to resume nor custom parts can take another number of shards.
     config, parts, mesh = fit_devices(config, parts, fixed=resume or bool(config.parts))
     path = pathlib.Path(_name_runs(config.game, preset) if run_dir is None else run_dir)
@@ -175,14 +163,17 @@ def open_run(
         else:
             directory.check_free(path, numbered=run_dir is None)
         if display:
-            processes.note(_announce(parts, mesh))
+            shapes = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
+            size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+            where = f"{size:,} parameters for {certificates.device_name(mesh.devices.flat)}"
+            processes.note(f"{parts.game.name}: compiling a training of {where}…")
         state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
         needs = memory.check_fits(parts, mesh, step)
         content = dataclasses.asdict(plan)
         if jax.default_backend() == "cpu":  # So that a resumed run has as many devices.
             content["cpu_devices"] = mesh.size // jax.process_count()
         if resume:
-            directory.write_plan(path, content)
+            processes.in_first(lambda: files.write_json(path / "plan.json", content))
         else:
             path = runs.create_run(path, config, content, numbered=run_dir is None)
             lock.enter_context(directory.hold(path))
@@ -213,13 +204,6 @@ def fit_devices(config: Config, parts: Parts, fixed: bool) -> tuple[Config, Part
         parts = make_parts(config, parts.game, parts.network)
     memory.check_fits(parts, mesh)
     return config, parts, mesh
-
-
-def _announce(parts: Parts, mesh: Mesh) -> str:
-    shapes = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
-    size = sum(math.prod(shape.shape) for shape in jax.tree.leaves(shapes))
-    where = certificates.device_name(mesh.devices.flat)
-    return f"{parts.game.name}: compiling a training of {size:,} parameters for {where}…"
 
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
@@ -253,7 +237,7 @@ def _restore(
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
     if step != last:
         processes.note(f"{run_dir} was saved after iteration {step}, but recorded up to {last}")
-    return state, metrics.last_seconds(records, step)
+    return state, max((r["seconds"] for r in records if r["iteration"] <= step), default=0.0)
 
 
 def _compile(
@@ -316,21 +300,16 @@ class Run:
         if self.verification is not None:
             given = self.config.seed, self.run_dir / "certificate.json", display
             self.certification = Certification(self.verification, self.goal, *given)
-        self.loop.callbacks = self._list_callbacks(callbacks, display)
-        self.loop.run()
-
-    def _list_callbacks(self, custom: Sequence[Callback], display: bool) -> list[Callback]:
-        """Lists what happens after each iteration, in this order."""
         plan, verification = self.plan, self.verification
         matches, games = plan.strength_every, plan.strength_games
         receives_signals = threading.current_thread() is threading.main_thread()
-        listed: list[Any] = [
+        listed: list[Any] = [  # What happens after each iteration, in this order.
             plan.max_minutes and events.TimeLimit(self.started, 60 * plan.max_minutes),
             verification,
             self.evaluation,
             verification and events.Snapshots(verification, self.run_dir),
             matches and events.Strength(self.loop.parts, matches, games, self.config.seed),
-            *custom,
+            *callbacks,
             events.Records(self.run_dir / "metrics.jsonl"),  # All metrics are complete here.
             display and events.Printer(progress.Lines().print),
             receives_signals and events.Interrupts(),
@@ -338,4 +317,5 @@ class Run:
             events.Checkpoints(self.run_dir, plan.checkpoint_every, plan.keep_checkpoints),
             plan.report and events.Report(self.run_dir, verification, display),
         ]
-        return [callback for callback in listed if isinstance(callback, Callback)]
+        self.loop.callbacks = [callback for callback in listed if isinstance(callback, Callback)]
+        self.loop.run()

@@ -95,11 +95,6 @@ def _check_free(path: pathlib.Path, numbered: bool) -> None:
         )
 
 
-def write_plan(run_dir: pathlib.Path, plan: dict[str, Any]) -> None:
-    """Replaces the plan of a run."""
-    in_first(lambda: write_json(run_dir / "plan.json", plan))
-
-
 def read_config(run_dir: Path) -> Config:
     """Reads the configuration of a run."""
     path = pathlib.Path(run_dir) / "config.json"

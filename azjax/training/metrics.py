@@ -113,8 +113,3 @@ def read_records(path: pathlib.Path) -> list[dict]:
             ) from error
         records.append(record)
     return records
-
-
-def last_seconds(records: list[dict], iteration: int) -> float:
-    """Returns the most seconds recorded until an iteration, at least 0."""
-    return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])

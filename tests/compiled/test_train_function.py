@@ -211,7 +211,10 @@ def test_what_has_no_effect_is_refused(tmp_path):
         ),
         (call(cpu_devices=2), "unknown setting 'cpu_devices': use one of until, "),
         (call(3), "of type int: give the name of a game, a Game, "),
-        (call(None), "what to train is None: give a game, such as 'tic_tac_toe', or a preset"),
+        (
+            call(None),
+            "of type NoneType: give the name of a game, a Game, a Config, Parts, or a preset",
+        ),
         (call(max_minutes=-1), "max_minutes is -1.0: use 0 or more"),
         (call("connect_four", until="perfect"), "until is 'perfect', but connect_four has too"),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),

@@ -20,7 +20,6 @@ from azjax.progress import Lines
 from azjax.runs import directory, presets
 from azjax.runs.config import Plan
 from azjax.runs.directory import CheckpointError
-from azjax.training import metrics
 from azjax.training.metrics import make_record, open_records, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
@@ -252,14 +251,6 @@ def test_a_damaged_file_is_not_rewritten(tmp_path):
         assert path.read_bytes() == before
         path.write_text("".join([*lines[:2], line[:-1]]))
         assert [r["iteration"] for r in read_records(path)] == [1, 2]
-
-
-def test_the_seconds_of_an_earlier_session_count(tmp_path):
-    write(tmp_path / "metrics.jsonl", [1, 2])
-    records = read_records(tmp_path / "metrics.jsonl")
-    # The record of 7 is lost, but not the time.
-    assert [metrics.last_seconds(records, i) for i in (0, 1, 7)] == [0.0, 1.5, 3.0]
-    assert metrics.last_seconds([{"iteration": 1, "seconds": -5.0}], 1) == 0.0
 
 
 IN_A_PIPE = """\
