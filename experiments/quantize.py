@@ -28,7 +28,7 @@ from azjax.games import Game, State, choose, play, random_action, where
 from azjax.networks import Network
 from azjax.networks.base import Variables
 from azjax.networks.integers import LARGEST, VALUES, make_quantized
-from azjax.networks.symmetric import Group, copy_weights, symmetry_group
+from azjax.networks.symmetric import Group, copy_weights, make_group
 from azjax.players.overrides import Overrides
 from azjax.runs import checkpoint, make_parts, pretrained, read_config
 from azjax.search import Evaluator, Gumbel
@@ -103,7 +103,7 @@ def quantize(game: Game, network: Network, variables: Variables, states: State) 
         raise ValueError(
             f"the planes of {game.name} are of type {planes.dtype}: quantized networks need bool"
         )
-    group = symmetry_group(game, network.symmetric)
+    group = make_group(game, network.symmetric)
     layers = {name: jax.tree.map(np.asarray, layer) for name, layer in plain.layers.items()}
     rounding = _Rounding(group, layers, {})
     x, units = np.asarray(planes).reshape(len(planes), -1), np.ones(planes[0].size)

@@ -11,7 +11,7 @@ from azjax import games
 from azjax.games.base import Game, State, random_action
 from azjax.networks import MLPConfig, Network, make_network
 from azjax.networks.integers import VALUES
-from azjax.networks.symmetric import symmetry_group
+from azjax.networks.symmetric import make_group
 from azjax.runs import player as players
 from experiments.quantize import Quantized, add_player, quantize
 
@@ -104,7 +104,7 @@ def evaluate(game, symmetric, variables, planes):
     symmetries = game.symmetries
     cells = symmetries.cells if symmetric else np.arange(np.prod(planes[0].shape[:2]))[None]
     moves = symmetries.actions if symmetric else np.arange(game.num_actions)[None]
-    group = symmetry_group(game, symmetric)
+    group = make_group(game, symmetric)
 
     def product(x, kernel):
         return (x.astype(float) @ kernel.astype(float)).astype(int)  # Exact below 2 ** 53.

@@ -9,7 +9,6 @@ import numpy as np
 from azjax.games.base import State
 from azjax.games.rows import distinct, pack
 
-_HASHES = 16  # Pairs of hash functions to try until one distinguishes all positions.
 _MIXER = np.uint32(0x85EBCA77)  # A prime of xxHash, whose products mix well.
 
 
@@ -55,16 +54,13 @@ def make_index(among: State) -> Callable[[State], jax.Array]:
     flat = np.asarray(contents(among, axes=1))
     different, _ = distinct(pack(among))  # A position may be listed at two plies.
     flat = flat[different]
-    for seed in range(_HASHES):
-        size = 2, flat.shape[1]
-        weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
-        low, high = (weigh(flat, some) for some in weights)
-        order = np.lexsort((high, low))
-        low, high = low[order], high[order]
-        same = low[1:] == low[:-1]
-        if not (same & (high[1:] == high[:-1])).any():
-            break
-    else:
+    size = 2, flat.shape[1]
+    weights = np.random.default_rng(0).integers(1, 2**31, size, dtype=np.uint32)
+    low, high = (weigh(flat, some) for some in weights)
+    order = np.lexsort((high, low))
+    low, high = low[order], high[order]
+    same = low[1:] == low[:-1]
+    if (same & (high[1:] == high[:-1])).any():
         raise ValueError(f"hashes of 64 bits do not distinguish these {len(flat)} positions")
     rows = different[order].astype(np.int32)
     most = 1  # Largest number of positions that share the lower half of their hashes.

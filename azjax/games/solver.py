@@ -167,22 +167,17 @@ def count_games(solution: Solution) -> np.ndarray:
     """Counts the complete games that continue from each state.
 
     Returns:
-      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 counts all games.
-
-    Raises:
-      ValueError: if there may be 2^63 games or more.
+      Python integers `[S, 3]`: games won by player 0, drawn, won by player 1. Row 0 counts all
+      games.
     """
-    counts = np.zeros((solution.num_states, 3), np.int64)
+    counts = np.zeros((solution.num_states, 3), object)
     for t in reversed(range(len(solution.layers) - 1)):
         rows = slice(solution.layers[t], solution.layers[t + 1])
         children, legal = solution.children[rows], solution.legal[rows]
-        after = counts[children]
-        if after.max(initial=0) >= 2**63 // legal.shape[1]:
-            raise ValueError("there are too many games to count them in 64 bits")
         sign = np.where(solution.player[rows] == 0, 1, -1)[:, None]
         outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # The column: 0, 1 or 2.
-        ends = np.eye(3, dtype=np.int64)[outcome] * solution.over[children][..., None]
-        counts[rows] = ((after + ends) * legal[..., None]).sum(axis=1)
+        ends = np.eye(3, dtype=int)[outcome] * solution.over[children][..., None]
+        counts[rows] = ((counts[children] + ends) * legal[..., None]).sum(axis=1)
     return counts
 
 

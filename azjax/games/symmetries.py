@@ -1,7 +1,5 @@
 """The canonical orientation of boards."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,21 +14,12 @@ def symmetries_of(game: Game, symmetric: bool = True) -> Symmetries:
     return Symmetries(np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None])
 
 
-class Oriented(NamedTuple):
-    """Positions in canonical orientation."""
+def orient(cells: np.ndarray, planes: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Turns boards `[B, H, W, C]` by their symmetries `cells [G, H * W]`, see `Symmetries`.
 
-    # `[B, H * W * C]`, in lexicographic order the smallest of all symmetric copies of the planes.
-    planes: jax.Array
-    # `bool [B, G]`, the symmetries that lead to it: several if the position is symmetric.
-    is_smallest: jax.Array
-
-
-def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
-    """Turns boards into their canonical orientation.
-
-    Args:
-      cells: `int [G, H * W]`, the symmetries of the board, see `games.base.Symmetries`.
-      planes: `[B, H, W, C]`.
+    Returns:
+      The smallest of all symmetric copies in lexicographic order, `[B, H * W * C]`, and which
+      symmetries lead to it, `bool [B, G]`: several if the position is symmetric.
     """
     grid = planes.reshape(planes.shape[0], cells.shape[1], -1)
     copies = [grid[:, order].reshape(planes.shape[0], -1) for order in cells]
@@ -40,4 +29,4 @@ def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
         is_smaller = jnp.take_along_axis(other < smallest, first, axis=1)
         smallest = jnp.where(is_smaller, other, smallest)
     is_smallest = [jnp.all(copy == smallest, axis=1) for copy in copies]
-    return Oriented(smallest, jnp.stack(is_smallest, axis=1))
+    return smallest, jnp.stack(is_smallest, axis=1)

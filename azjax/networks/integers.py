@@ -21,7 +21,7 @@ from azjax.games.base import Game
 from azjax.games.symmetries import orient
 from azjax.networks.base import Folded, Network, Outputs, Plain, Variables, choose_dtype, sizes
 from azjax.networks.config import DType
-from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, copy_weights, symmetry_group
+from azjax.networks.symmetric import FIRST, HEADS, OUTPUTS, Group, copy_weights, make_group
 
 LARGEST = 127  # The largest weight and activation.
 VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
@@ -39,7 +39,7 @@ def make_quantized(
     `symmetric` network, these are the weights of copy 0, see `symmetric.py`. `dtype` is the type of
     the factors in products; the results do not depend on it.
     """
-    group = symmetry_group(game, symmetric)
+    group = make_group(game, symmetric)
     check_sums(group, variables)
     factors = choose_dtype(dtype, resolve_platform(None))
     layers = [f"Dense_{i}" for i in range(len(variables["params"]) - len(HEADS + OUTPUTS))]
@@ -119,6 +119,6 @@ def _rank(group: Group, planes: jax.Array) -> jax.Array:
 
     If symmetric copies of a position are equal, an action gets the lowest of its numbers.
     """
-    leads = orient(group.cells, planes).is_smallest
+    _, leads = orient(group.cells, planes)
     numbers = jnp.where(leads[:, :, None], group.actions[None], group.actions.shape[1])
     return jnp.min(numbers, axis=1).astype(jnp.float32)

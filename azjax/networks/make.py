@@ -81,7 +81,7 @@ def _shared_group(config: ResNetConfig | MLPConfig, game: Game) -> symmetric.Gro
             f"the widths of the network, now {sorted(widths)}, multiples of {game.num_symmetries}, "
             "or network.symmetric False"
         )
-    return symmetric.symmetry_group(game)
+    return symmetric.make_group(game)
 
 
 def fold_batch_norm(variables: Variables) -> dict[str, Any]:

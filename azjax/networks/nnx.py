@@ -6,7 +6,6 @@ from typing import Any
 import flax.linen as nn
 import jax
 from flax import nnx
-from jax.core import Tracer
 
 from azjax.games.base import Game
 from azjax.networks.base import Network, sizes
@@ -31,7 +30,13 @@ def from_nnx(
             "module in each call, such as lambda rngs: Model(9, rngs=rngs); for a module of "
             "flax.linen, use from_module"
         )
-    graph, *_ = nnx.split(nnx.eval_shape(lambda: _make_checked(make)))
+    shapes = nnx.eval_shape(lambda: make(nnx.Rngs(0)))
+    graph, random, _ = nnx.split(shapes, nnx.RngState, ...)
+    if jax.tree.leaves(random):
+        raise ValueError(
+            f"{type(shapes).__name__} keeps a random state, but networks draw no random numbers: "
+            "remove nnx.Dropout and similar layers, and do not store rngs"
+        )
 
     def init(key):
         return _variables(make(nnx.Rngs(key)))
@@ -57,21 +62,3 @@ def _variables(module: nnx.Module) -> dict[str, Any]:
     """Returns the arrays of a module as dictionaries, without its static structure."""
     _, params, state = nnx.split(module, nnx.Param, ...)
     return {"params": nnx.to_pure_dict(params), "state": nnx.to_pure_dict(state)}
-
-
-def _make_checked(make: Any) -> Any:
-    """Returns a result of `make` after checking it, while tracing."""
-    module = make(nnx.Rngs(0))
-    name = type(module).__name__
-    _, params, random, _ = nnx.split(module, nnx.Param, nnx.RngState, ...)
-    if not callable(module) or not any(isinstance(w, Tracer) for w in jax.tree.leaves(params)):
-        raise ValueError(
-            f"make returns {name}, which cannot be called or has no new parameters: return a new "
-            "module of flax.nnx with a method __call__(self, planes) in each call"
-        )
-    if jax.tree.leaves(random):
-        raise ValueError(
-            f"{name} keeps a random state, but networks draw no random numbers: remove nnx.Dropout "
-            "and similar layers, and do not store rngs"
-        )
-    return module

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, Symmetries
+from azjax.games.base import Game
 from azjax.games.symmetries import symmetries_of
 from azjax.networks.base import Folded, Variables
 from azjax.networks.resnet import MLP, ResNet, TwoHeads
@@ -39,8 +39,9 @@ class Group(NamedTuple):
     characters: np.ndarray  # `int [K, K]`, +1 or -1, the matrix of the involutions' characters.
 
 
-def make_group(symmetries: Symmetries) -> Group:
-    """Computes how symmetries compose, and orders them as `Group` requires."""
+def make_group(game: Game, symmetric: bool = True) -> Group:
+    """Computes how a game's symmetries compose; only the identity if not `symmetric`."""
+    symmetries = symmetries_of(game, symmetric)
     cells = symmetries.cells
     # Symmetries may differ only in their actions.
     whole = np.concatenate([cells, cells.shape[1] + symmetries.actions], axis=1)
@@ -57,11 +58,6 @@ def make_group(symmetries: Symmetries) -> Group:
         actions=np.argsort(symmetries.actions[order], axis=1),
         characters=(-1) ** common.sum(axis=-1),
     )
-
-
-def symmetry_group(game: Game, symmetric: bool = True) -> Group:
-    """Returns the symmetries that the layers share weights among; if none, only the identity."""
-    return make_group(symmetries_of(game, symmetric))
 
 
 def _commuting(table: np.ndarray) -> list[int]:

@@ -34,10 +34,10 @@ class Overrides(NamedTuple):
 def oriented_overrides(game: Game, encoding: str, states: State, actions: np.ndarray) -> Overrides:
     """Makes overrides from positions `[K, ...]` and moves; symmetric copies become one entry."""
     symmetries = symmetries_of(game)
-    found = orient(symmetries.cells, _observe(game, encoding, states))
+    oriented, is_smallest = orient(symmetries.cells, _observe(game, encoding, states))
     moved = np.argsort(symmetries.actions, axis=1)[:, np.asarray(actions)].T  # Turned, [K, G].
-    options = np.where(np.asarray(found.is_smallest), moved, game.num_actions)
-    table = np.packbits(np.asarray(found.planes), axis=1)
+    options = np.where(np.asarray(is_smallest), moved, game.num_actions)
+    table = np.packbits(np.asarray(oriented), axis=1)
     planes, which = np.unique(table, axis=0, return_inverse=True)
     chosen = np.full(len(planes), game.num_actions)
     np.minimum.at(chosen, which, options.min(axis=1))
@@ -54,9 +54,8 @@ def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
     find, actions = _make_find(table), jnp.asarray(overrides.actions)
 
     def lookup(states):
-        found = orient(symmetries.cells, _observe(game, encoding, states))
-        row = find(found.planes)
-        turned = jnp.argmax(found.is_smallest, axis=1)
+        planes, is_smallest = orient(symmetries.cells, _observe(game, encoding, states))
+        row, turned = find(planes), jnp.argmax(is_smallest, axis=1)
         action = jnp.asarray(symmetries.actions)[turned, actions[row]]
         return row, action.astype(jnp.int32)
 

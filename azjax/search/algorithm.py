@@ -1,7 +1,7 @@
 """The interface of search algorithms: trees, `Algorithm`, `Roots`, `Selection`, `SearchResult`."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,7 @@ Node `ROOT` is the root. The main fields, and one method:
 """
 
 
+@runtime_checkable
 class Algorithm(Protocol):
     """A search algorithm: its settings, and its rule for selecting actions.
 
@@ -68,24 +69,14 @@ class Algorithm(Protocol):
 
 
 def check_algorithm(algorithm: Any) -> None:
-    """Raises ValueError if a member of `Algorithm` is missing or has another type; names it."""
-    if isinstance(algorithm, type):
-        name = algorithm.__name__
-        raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
-    members = {
-        "algorithm": str,
-        "num_simulations": int | np.integer | jax.Array,
-        "is_deterministic": bool | np.bool_,  # A method without @property would count as True.
-        "select": Callable,
-    }
-    for name, kind in members.items():
-        value = getattr(algorithm, name, None)
-        if not isinstance(value, kind):
-            problem = f"the {name} {value!r}" if hasattr(algorithm, name) else f"no {name}"
-            raise ValueError(
-                f"the search, of type {type(algorithm).__name__}, has {problem}: give it the "
-                "members of search.Algorithm, or use an algorithm such as PUCT()"
-            )
+    """Raises ValueError unless an object has the members of `Algorithm`."""
+    is_instance = isinstance(algorithm, Algorithm) and not isinstance(algorithm, type)
+    # A method without @property would count as True.
+    if not is_instance or callable(algorithm.is_deterministic):
+        raise ValueError(
+            f"the search is {algorithm!r}: use an instance, such as PUCT(), that has the members "
+            "and properties of search.Algorithm"
+        )
 
 
 class Expansion(NamedTuple):

@@ -1,10 +1,6 @@
 # mctx's dataclasses hide their fields from type checkers.
 # pyright: reportCallIssue=false
-"""mctx's policies as algorithms.
-
-`MctxPolicy` makes an algorithm from any policy; `MctxGumbel` and `MctxMuZero` are those of mctx.
-`mctx_fns` makes the arguments of a policy and of `mctx.search`.
-"""
+"""mctx's policies as algorithms, and games and evaluators as arguments of mctx's policies."""
 
 import dataclasses
 import inspect
@@ -24,7 +20,6 @@ from azjax.search.algorithm import (
     SearchResult,
     make_result,
     next_outcome,
-    split_each,
 )
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
 
@@ -41,19 +36,7 @@ class MctxFns(NamedTuple):
 
 
 def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
-    """Makes the arguments of mctx's policies from a game and an evaluator.
-
-    ```python
-    fns = azjax.search.mctx_fns(game, evaluate)
-    output = mctx.gumbel_muzero_policy(
-        params,
-        key,
-        root=fns.root(params, key_root, states),
-        recurrent_fn=fns.recurrent_fn,
-        num_simulations=32,
-        invalid_actions=fns.invalid_actions(states),
-    )
-    ```
+    """Makes the arguments of mctx's policies and of `mctx.search`.
 
     mctx passes `params` to the evaluator, and one key per batch, which is split. Values of a
     random evaluator therefore depend on the batch.
@@ -84,10 +67,6 @@ def _recurrent(expansion: Expansion) -> tuple[mctx.RecurrentFnOutput, State]:
     return output, states
 
 
-_ARGUMENTS = ("params", "rng_key", "root", "recurrent_fn", "num_simulations", "invalid_actions")
-_NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch exploration off at 0.
-
-
 @dataclasses.dataclass(frozen=True)
 class MctxPolicy:
     """A policy of mctx as an algorithm: `MctxPolicy(mctx.muzero_policy, num_simulations=32)`.
@@ -111,44 +90,32 @@ class MctxPolicy:
 
     def __post_init__(self):
         check("search", self)
-        try:
-            inspect.signature(self.policy).bind(**dict.fromkeys(_ARGUMENTS))
-        except TypeError as error:
-            raise ValueError(
-                f"the policy takes other arguments than {', '.join(_ARGUMENTS)} ({error}): use "
-                "mctx.muzero_policy, mctx.gumbel_muzero_policy, or a function with their arguments"
-            ) from error
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches from each position with a batch of one."""
-        parameters = inspect.signature(self.policy).parameters
-        noise = [name for name in _NOISE if name in parameters]
-        if roots.chance is not None and "qtransform" not in parameters:
+        arguments = inspect.signature(self.policy).parameters
+        qtransform = arguments.get("qtransform")
+        if roots.chance is not None and qtransform is None:
             raise ValueError(
                 "the policy has no argument qtransform, by which outcomes of dice are selected: "
                 "use a policy of mctx, or PUCT, Gumbel or UCT"
             )
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
-        keys, keys_evaluate = split_each(roots.keys)
         explores = noisy | (roots.temperature > 0)
-        zeros = jnp.zeros_like(jax.random.key_data(keys))
-        keys = jnp.where(
-            explores, keys, jax.random.wrap_key_data(zeros, impl=jax.random.key_impl(keys))
-        )
+        fixed = jax.random.key(0, impl=jax.random.key_impl(roots.keys))
 
-        def search(key, key_evaluate, root, invalid, temperature, noisy):
+        def search(key, key_expand, root, invalid, temperature, noisy):
             def recurrent_fn(_, key, actions, states):
                 number = jax.random.bits(key, dtype=jnp.uint32)
-                keys = jax.random.fold_in(key_evaluate, number)[None]
+                keys = jax.random.fold_in(key_expand, number)[None]
                 return _recurrent(roots.expand(keys, actions, states))
 
-            varying: dict[str, Any] = {
-                name: jnp.where(noisy, parameters[name].default, 0.0) for name in noise
-            }
-            if "temperature" in parameters:
-                varying["temperature"] = temperature
-            if roots.chance is not None:
-                varying["qtransform"] = _with_chance(roots.chance, parameters["qtransform"].default)
+            varying = {"temperature": temperature}
+            for name in ("dirichlet_fraction", "gumbel_scale"):
+                if name in arguments:
+                    varying[name] = jnp.where(noisy, arguments[name].default, 0.0)
+            if roots.chance is not None and qtransform is not None:
+                varying["qtransform"] = _with_chance(roots.chance, qtransform.default)
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
             output = mixes_types(self.policy)(
                 params=None,
@@ -157,14 +124,16 @@ class MctxPolicy:
                 recurrent_fn=recurrent_fn,
                 num_simulations=self.num_simulations,
                 invalid_actions=invalid,
-                **varying,
+                **{name: value for name, value in varying.items() if name in arguments},
             )
             return jax.tree.map(lambda leaf: leaf[0], output)
 
         root = mctx.RootFnOutput(
             prior_logits=roots.logits, value=roots.value, embedding=roots.states
         )
-        output = jax.vmap(search)(keys, keys_evaluate, root, ~roots.legal, roots.temperature, noisy)
+        keys = jnp.where(explores, roots.keys, fixed)
+        each = keys, roots.keys_expand, root, ~roots.legal, roots.temperature, noisy
+        output = jax.vmap(search)(*each)
         tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
         logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
         tree = tree.replace(children_prior_logits=logits)
@@ -184,7 +153,7 @@ def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
 
 @dataclasses.dataclass(frozen=True)
 class _Default:
-    """A policy of mctx with its defaults, by name; `MctxPolicy` takes other arguments."""
+    """A policy of mctx with its defaults, by name."""
 
     algorithm: str = dataclasses.field(default="", kw_only=True)
     num_simulations: Simulations = 32

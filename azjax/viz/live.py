@@ -13,7 +13,7 @@ import numpy as np
 from azjax import games
 from azjax.games import solver
 from azjax.games.base import Game
-from azjax.networks.symmetric import Group, symmetry_group
+from azjax.networks.symmetric import Group, make_group
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz.page import encode
@@ -124,7 +124,7 @@ def pack_weights(player: Player) -> dict[str, Any]:
     kind, blocks, norm, layers = network.plain(player.params)
     header = {"kind": kind, "iteration": player.iteration, "encoding": network.encoding}
     if kind == "quantized":
-        group = symmetry_group(player.game, network.symmetric)
+        group = make_group(player.game, network.symmetric)
         arrays, content = list_arrays(integers(player))
         packed = base64.b64encode(content).decode()
         return header | {"group": list_group(group), "arrays": arrays, "bytes": packed}

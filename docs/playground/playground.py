@@ -19,7 +19,7 @@ import numpy as np
 
 import azjax
 from azjax._files import Path, replacing
-from azjax.networks.symmetric import symmetry_group
+from azjax.networks.symmetric import make_group
 from azjax.players.overrides import Overrides
 from azjax.runs import Player
 from azjax.runs.pretrained import names, path_of
@@ -121,7 +121,7 @@ def pack_player(player: Player) -> dict[str, Any]:
     if player.overrides is not None:
         layers["overrides"] = _columns(player.overrides)
     arrays, content = live.list_arrays(layers)
-    group, symmetries = symmetry_group(game, network.symmetric), game.symmetries
+    group, symmetries = make_group(game, network.symmetric), game.symmetries
     if symmetries is None:
         symmetries = group
     about = {"encoding": network.encoding, "iteration": player.iteration, "alone": player.alone}

@@ -210,15 +210,16 @@ def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
 
 def test_symmetries_may_differ_only_in_their_actions():
     """As in a game with two actions that do the same."""
-    group = make_group(Symmetries(cells=np.array([[0, 1]] * 2), actions=np.array([[0, 1], [1, 0]])))
+    symmetries = Symmetries(cells=np.array([[0, 1]] * 2), actions=np.array([[0, 1], [1, 0]]))
+    group = make_group(games.make("tic_tac_toe")._replace(symmetries=symmetries))
     assert group.copies.tolist() == group.actions.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four:4x5", "othello:4", "mnk:3x4x3"])
 def test_a_group_acts_as_its_symmetries(name):
     """`copies` is how the symmetries compose; characters multiply as their involutions do."""
-    symmetries = games.make(name).symmetries
-    group = make_group(symmetries)
+    game = games.make(name)
+    symmetries, group = game.symmetries, make_group(game)
     count, blocks = len(group.cells), len(group.characters)
     assert sorted(map(tuple, group.cells)) == sorted(map(tuple, symmetries.cells))
     for g in range(count):
@@ -360,18 +361,9 @@ def test_refused_nnx_modules(tic_tac_toe):
     def dropout(**others):
         return variant(noise=lambda rngs: nnx.Dropout(0.5, **(others and {"rngs": rngs})))
 
-    made = Variant(nnx.Rngs(0))
     rows = [
         (Variant(nnx.Rngs(0)), "make is of type Variant: give a function of rngs that makes a new"),
         (nn.Dense(3), "make is of type Dense: ... for a module of flax.linen, use from_module"),
-        (
-            lambda rngs: made,
-            "make returns Variant, which cannot be called or has no new para",
-        ),
-        (
-            lambda rngs: 3,
-            "make returns int, which ... module of flax.nnx with a method __call__",
-        ),
         (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
         (dropout(kept=True), "Variant keeps a random state, but networks draw"),
         (dropout(), "or draws random numbers (`determin"),

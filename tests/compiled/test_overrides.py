@@ -157,7 +157,7 @@ def middle():
     def act(params, key, states):
         legal = jax.vmap(GAME.legal_actions)(states)
         planes = jax.vmap(lambda state: GAME.observe(state, "relative"))(states)
-        turned = ~orient(GAME.symmetries.cells, planes).is_smallest[:, 0]
+        turned = ~orient(GAME.symmetries.cells, planes)[1][:, 0]
         side = jax.numpy.where(legal[:, 0] == legal[:, 2], 2 * turned, 2 * legal[:, 2])
         action = jax.numpy.where(legal[:, 1], 1, side)
         return Decision(action, jax.nn.one_hot(action, 3), value=jax.numpy.zeros(len(action)))

@@ -11,7 +11,7 @@ import guard
 from azjax import games
 from azjax.games.base import choose
 from azjax.networks.integers import EXACT, LARGEST, check_sums, make_quantized
-from azjax.networks.symmetric import symmetry_group
+from azjax.networks.symmetric import make_group
 from azjax.training import AXIS, make_mesh
 from integers import evaluate, make_case, observe, positions
 from refusals import assert_refused
@@ -135,7 +135,7 @@ def random_layers(copies=1, seed=0):
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_largest_sum_counts_every_input_with_its_largest_value(name, symmetric, sign):
     """Inputs are planes of 0 and 1, or activations up to 127, with the worst signs."""
-    group, copies = symmetry_group(GAME, symmetric), 1 + symmetric
+    group, copies = make_group(GAME, symmetric), 1 + symmetric
     layers = random_layers(copies)
     kernel = layers[name]["kernel"].astype(int)
     if symmetric and name == "policy":  # Each copy adds to every action.

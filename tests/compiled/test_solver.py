@@ -67,12 +67,7 @@ def test_a_game_that_exceeds_its_limits_is_not_enumerated():
         with guard.sharing():
             return solver.solve(NIM._replace(**changes))
 
-    def count():
-        with guard.sharing():
-            return solver.count_games(solver.solve(games.make("nim:65")))
-
     assert_refused(
-        (count, "there are too many games to count them in 64 bits"),
         (lambda: solver.solve(games.make("connect_four")), "connect_four has too many positions"),
         (lambda: solve(most_positions=None), "nim has no bound on its number of positions (most_"),
         (lambda: solve(max_plies=6), "nim lasts longer than its max_plies, 6: set max_plies to"),

@@ -289,7 +289,6 @@ def wrong_parts(game):
     rows = [
         (MctxPolicy, (3,), "search.policy is 3, which is not of type Callable"),
         (MctxPolicy, (policy, 0), "search.num_simulations is 0"),
-        (MctxPolicy, (mctx.stochastic_muzero_policy,), "other arguments than params, ..."),
         (make_search(PUCT(), game, network), (None, key, states), "params is None, and the eval"),
     ]
     yield from ((functools.partial(call, *given), fragment) for call, given, fragment in rows)

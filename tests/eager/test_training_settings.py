@@ -179,9 +179,6 @@ def too_wide(params, key, states):
     return jnp.zeros((2, 7)), jnp.zeros(2)
 
 
-NUMBERS = (3.0, "has the num_simulations 3.0: give"), ("32", "has the num_simulations '32': give")
-
-
 def evaluators(evaluate):
     """Calls of a search and of a player with an evaluator, traced only."""
     states, key = init_batch(GAME, 2), jax.random.key(0)
@@ -197,7 +194,7 @@ def test_parts_that_do_not_fit_together():
         ({"game": "tic_tac_toe"}, "parts.game is of type str: use a Game"),
         ({"learner": None}, "parts.learner is of type NoneType: use a Learner"),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
-        ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
+        ({"search": PUCT}, "the search is <class ...PUCT'>: use an instance, such as PUCT()"),
         ({"search": Unhashable()}, "the search, of type Unhashable, is not hashable: make it a"),
     ]
     make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
@@ -205,10 +202,9 @@ def test_parts_that_do_not_fit_together():
         *((functools.partial(check_parts, PARTS._replace(**c)), said) for c, said in changes),
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
-        (lambda: make(Incomplete()), "the search, of type Incomplete, has no is_deterministic: "),
-        (lambda: make(WithoutProperty()), "has the is_deterministic <bound method ...: give it"),
-        *((functools.partial(make, Incomplete(num_simulations=n)), said) for n, said in NUMBERS),
-        (lambda: make("puct"), "the search, of type str, has no algorithm: give it the"),
+        (lambda: make(Incomplete()), "the search is Incomplete(...): use an instance"),
+        (lambda: make(WithoutProperty()), "the search is WithoutProperty(...): use an instance"),
+        (lambda: make("puct"), "the search is 'puct': use an instance, such as PUCT()"),
         (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
         *((call, "returns (float32[2, 7], float32[2]): make") for call in evaluators(too_wide)),
     ]
