@@ -162,26 +162,14 @@ def test_statistics_without_an_axis_are_averaged_over_devices(name, trained):
 # NNX modules.
 
 
-@pytest.fixture(scope="module")
-def network(tic_tac_toe):
-    return from_nnx(tic_tac_toe, Model)
-
-
-@pytest.fixture(scope="module")
-def variables(network):
-    return jax.device_get(jax.jit(jax.vmap(network.init))(jax.random.split(jax.random.key(3))))
-
-
-def test_weights_are_drawn_from_the_key(variables):
-    one, other = variables["params"]["first"]["kernel"]
-    assert (one != other).mean() > 0.9
-    np.testing.assert_array_equal(variables["state"]["order"], [np.arange(18)[::-1]] * 2)
-
-
-def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
-    planes = random_planes(tic_tac_toe)
-    variables = jax.tree.map(lambda leaf: leaf[0], variables)
-    module = Model(nnx.Rngs(jax.random.split(jax.random.key(3))[0]))
+def test_its_outputs_equal_those_of_the_module(tic_tac_toe):
+    """With weights of the same key."""
+    network, planes, key = (
+        from_nnx(tic_tac_toe, Model),
+        random_planes(tic_tac_toe),
+        jax.random.key(3),
+    )
+    module = Model(nnx.Rngs(key))
 
     @jax.jit
     def ours(variables, planes):
@@ -197,6 +185,7 @@ def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
         return trained, module(planes)
 
     with sharing():
+        variables = jax.jit(network.init)(key)
         (*outputs, updated), expected = ours(variables, planes), theirs(module, planes)
     for found, wanted in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
@@ -311,11 +300,6 @@ class Returns(nn.Module):
         return self.make(nn.Dense(10)(planes.reshape(len(planes), -1)), train)
 
 
-class WithoutTrain(nn.Module):
-    def __call__(self, planes):
-        return planes
-
-
 def test_refused_linen_modules(tic_tac_toe):
     returns = "for 3 positions of tic_tac_toe the module returns "
     rows = [
@@ -326,50 +310,36 @@ def test_refused_linen_modules(tic_tac_toe):
     refused = [(Returns(make), returns + text) for make, text in rows]
     refused += [
         (Custom, "the module is the class Custom: pass an instance"),
-        (Variant(nnx.Rngs(0)), "the module is Variant: ... of flax.nnx to from_nnx"),
-        (WithoutTrain(), "__call__() got an unexpected keyword argument 'train'"),
+        (Model(nnx.Rngs(0)), "the module is Model: ... of flax.nnx to from_nnx"),
     ]
     rows = [(functools.partial(from_module, tic_tac_toe, module), text) for module, text in refused]
     assert_refused(*rows)
 
 
-class Variant(nnx.Module):
-    """A layer with variations for the tests."""
+def layers(*more, width=18):
+    """A function of `rngs` that makes a module of NNX with a linear layer and more."""
 
-    def __init__(self, rngs, width=18, **others):
-        self.layer = nnx.Linear(width, 10, rngs=rngs)
-        for name, make in others.items():
-            setattr(self, name, make(rngs))
+    def make(rngs):
+        linear, last = nnx.Linear(width, 10, rngs=rngs), lambda x: (x[:, :9], jnp.tanh(x[:, 9]))
+        others = [each(rngs) for each in more]
+        return nnx.Sequential(lambda planes: planes.reshape(len(planes), -1), linear, *others, last)
 
-    def __call__(self, planes):
-        x = self.layer(planes.reshape(len(planes), -1))
-        x = self.noise(x) if hasattr(self, "noise") else x
-        return x[:, :9], jnp.tanh(x[:, 9])
+    return make
 
 
-class Grows(Variant):
+class Grows(Model):
     def __call__(self, planes):
         self.seen = nnx.Variable(planes)
         return super().__call__(planes)
 
 
-def variant(**others):
-    return functools.partial(Variant, **others)
-
-
 def test_refused_nnx_modules(tic_tac_toe):
-    def dropout(**others):
-        return variant(noise=lambda rngs: nnx.Dropout(0.5, **(others and {"rngs": rngs})))
-
     rows = [
-        (Variant(nnx.Rngs(0)), "make is of type Variant: give a function of rngs that makes a new"),
+        (Model(nnx.Rngs(0)), "make is of type Model: give a function of rngs that makes a new"),
         (nn.Dense(3), "make is of type Dense: ... for a module of flax.linen, use from_module"),
-        (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
-        (dropout(kept=True), "Variant keeps a random state, but networks draw"),
-        (dropout(), "or draws random numbers (`determin"),
-        (
-            Grows,
-            "training makes {state: {seen: bool[3, 3, 3, 2]}} of the module's var",
-        ),
+        (layers(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
+        (layers(lambda rngs: nnx.Dropout(0.5, rngs=rngs)), "keeps a random state, but networks"),
+        (layers(lambda rngs: nnx.Dropout(0.5)), "or draws random numbers (`determin"),
+        (Grows, "training makes ... seen: bool[3, 3, 3, 2]}} of the module's variables"),
     ]
     assert_refused(*((functools.partial(from_nnx, tic_tac_toe, make), text) for make, text in rows))
