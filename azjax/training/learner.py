@@ -193,8 +193,6 @@ def make_learner(
     The terms of the loss, see `alphazero_loss`, become metrics under their names; the learner
     averages them over devices. `steps` are optimizer steps per iteration.
     """
-    if steps < 1:
-        raise ValueError(f"steps is {steps}: use 1 or more")
 
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}

@@ -77,14 +77,9 @@ class Callback:
 def check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Refuses callbacks that the loop would not call, before anything compiles."""
     events = [name for name in vars(Callback) if name.startswith("on_")]
-    if not isinstance(callbacks, list | tuple):
-        raise ValueError(f"callbacks is of type {type(callbacks).__name__}: give a list")
     for index, callback in enumerate(callbacks):
         if not isinstance(callback, Callback):
-            name = getattr(callback, "__name__", type(callback).__name__)
-            raise ValueError(
-                f"callbacks[{index}] is {name}: give an instance of a subclass of Callback"
-            )
+            raise ValueError(f"callbacks[{index}] is {callback!r}: give an instance of a Callback")
         for method in {name for name in dir(callback) if name.startswith("on_")} - {*events}:
             if meant := did_you_mean(method, events):
                 kind = type(callback).__name__

@@ -1,6 +1,5 @@
 """Records of iterations on the host, and their files."""
 
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -8,6 +7,7 @@ import time
 from typing import Any, TextIO
 
 import jax
+import numpy as np
 
 from azjax._files import write_text
 
@@ -33,7 +33,12 @@ class Record:
         taken = {*self.as_dict(), *(field.name for field in dataclasses.fields(self))}
         for name in sorted(metrics.keys() & (taken - self.extra.keys())):
             raise ValueError(f"the record has a metric {name} already: add yours by another name")
-        extra = {name: _number(name, value) for name, value in metrics.items()}
+        extra = {name: np.asarray(value).tolist() for name, value in metrics.items()}
+        for name, value in extra.items():
+            if not isinstance(value, int | float):
+                kind = type(metrics[name]).__name__
+                raise ValueError(f"the metric {name} is of type {kind}: add one number")
+            extra[name] = +value  # Truth values become 0 or 1.
         return dataclasses.replace(self, extra=self.extra | extra)
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,29 +51,12 @@ class Record:
     def check_finite(self) -> None:
         """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""
         for name, value in self.as_dict().items():
-            if abs(value) < _LARGEST:
-                continue
-            advice = (
-                "leave this metric out of iterations in which it has no finite value"
-                if name in self.extra
-                else "start a new run with a lower learner.learning_rate, or with "
-                "learner.clip_norm 1"
-            )
-            raise FloatingPointError(
-                f"{name} became {value} in iteration {self.iteration}, so training stopped without "
-                f"saving that iteration: {advice}"
-            )
-
-
-def _number(name: str, value: Any) -> float:
-    kind = type(value).__name__
-    with contextlib.suppress(AttributeError, NotImplementedError, TypeError, ValueError):
-        value = value.item()
-    if not isinstance(value, int | float):
-        raise ValueError(
-            f"the metric {name} is of type {kind}: add one number, from Python, NumPy or JAX"
-        )
-    return +value  # Truth values become 0 or 1.
+            if not abs(value) < _LARGEST:
+                raise FloatingPointError(
+                    f"{name} became {value} in iteration {self.iteration}, so training stopped "
+                    "without saving that iteration: start a new run with a lower "
+                    "learner.learning_rate, or with learner.clip_norm 1"
+                )
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:

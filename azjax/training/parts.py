@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._settings import MOST, Count, Fraction, NonNegative, Positive, Range, check
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check, checked
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -92,25 +92,11 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
     The message names the setting, its value and a value that works.
     """
-    kinds = {
-        "game": Game,
-        "selfplay": SelfPlayConfig,
-        "targets": Targets,
-        "replay": Replay,
-        "learner": Learner,
-    }
-    for name, kind in kinds.items():
-        if not isinstance(part := getattr(parts, name), kind):
-            raise ValueError(
-                f"parts.{name} is of type {type(part).__name__}: use a {kind.__name__}"
-            )
+    for kind in (Game, SelfPlayConfig, Targets, Replay, Learner):
+        name = kind.__name__.removesuffix("Config").lower()
+        checked(f"parts.{name}", getattr(parts, name), kind)
     check_network(parts.game, parts.network)
     check_algorithm(parts.search)
-    if type(parts.search).__hash__ is None:
-        raise ValueError(
-            f"the search, of type {type(parts.search).__name__}, is not hashable: make it a frozen "
-            "dataclass, so that compiled programs can be found again"
-        )
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
@@ -125,12 +111,6 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
             )
     samples = parts.selfplay.unroll_length * (1 if parts.game.chance is None else 2)
     capacity, needed = parts.replay.capacity, games * samples
-    if needed > MOST:
-        fitting = capacity // samples // shards * shards
-        raise ValueError(
-            f"selfplay.games is {games}, whose samples of one iteration fit no buffer: use at most "
-            f"{fitting} with this replay.capacity"
-        )
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's samples: use at least "

@@ -55,11 +55,6 @@ class Replay(NamedTuple):
 
 def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     """Builds the buffer, for batches of `batch_size` samples over all shards."""
-    if config.capacity < batch_size:
-        raise ValueError(
-            f"replay.capacity is {config.capacity}, less than a batch of {batch_size}: use at "
-            f"least {batch_size}"
-        )
     places = config.capacity // config.shards
 
     def init(example, shards):

@@ -1,7 +1,6 @@
 """Self-play on the device: a batch of games searches, moves and restarts in one scan."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -115,33 +114,31 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
     key_archive = key
     if archive is not None:
         key, key_archive = jax.random.split(key)
-    # One draw: for the number of moves, for the share, a score for every action of a move, and
-    # for dice after every move and at the start.
-    dice = int(game.chance is not None)
+    # Random numbers: two that choose the opening, then for each ply one for every action and, in
+    # games with chance, one for the dice that follow; the last one is for the dice at the start.
+    plies, dice = config.opening_plies, int(game.chance is not None)
     columns = game.num_actions + dice
-    count = 2 + config.opening_plies * columns + dice
-    uniform = jax.random.uniform(key, (count,), jnp.float32)
-    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1)).astype(jnp.int32)
-    wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
+    end = 2 + plies * columns
+    uniform = jax.random.uniform(key, (end + dice,), jnp.float32)
+    length, kind, rows = uniform[0], uniform[1], uniform[2:end].reshape(plies, columns)
+    wanted = jnp.floor(length * (plies + 1)).astype(jnp.int32)
+    wanted = jnp.where(kind < config.opening_share, wanted, 0)
 
     def move(state, inputs):
-        ply, scores = inputs
+        ply, row = inputs
         legal = game.legal_actions(state)
-        action = jnp.argmax(jnp.where(legal, scores[: game.num_actions], -1.0))
-        step = throw(game, scores[-1], play(game, state, action))
+        action = jnp.argmax(jnp.where(legal, row[: game.num_actions], -1.0))
+        step = throw(game, row[-1], play(game, state, action))
         goes_on = (ply < wanted) & ~game.is_over(step.state)
         return where(goes_on, step.state, state), goes_on
 
-    scores = uniform[2 : count - dice].reshape(config.opening_plies, columns)
     first = throw(game, uniform[-1], Step(game.init(), jnp.float32(0), jnp.float32(1)))
-    state, moved = jax.lax.scan(
-        move, first.state, (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
-    )
+    state, moved = jax.lax.scan(move, first.state, (jnp.arange(plies, dtype=jnp.int32), rows))
     started = Games(state, jnp.sum(moved, dtype=jnp.int32))
     if archive is None:
         return started
     kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
-    found &= uniform[1] < config.opening_share * config.archive_share
+    found &= kind < config.opening_share * config.archive_share
     return where(found, kept, started)
 
 
@@ -186,9 +183,8 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     This is the largest divisor of `games` up to `config.games_at_once`. All games are played
     together if `games_at_once` is 0, or if the divisor is below a quarter of `games_at_once`.
     """
-    limit = config.games_at_once or games
-    small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]
-    size = max(size for least in small for size in (least, games // least) if size <= limit)
+    limit = min(config.games_at_once or games, games)
+    size = next(size for size in range(limit, 0, -1) if games % size == 0)
     # In much smaller groups, batches would be too small for the device: a prime number of games is
     # divided by 1 only.
     return size if 4 * size >= limit else games
