@@ -122,7 +122,7 @@ def choose_game(specs: Sequence[str], typed: custom.RunOptions) -> tuple[custom.
     is_free = not os.path.isdir(shipped)  # A player that nobody named must not be an error.
     if run_dir is None and is_free and shipped in pretrained.names():
         run_dir = pathlib.Path(shipped)
-    of_run = custom.check_run(run_dir, typed, alone=False).game if run_dir else _FIRST
+    of_run = custom.check_run(run_dir, typed).game if run_dir else _FIRST
     name = typed.game or of_run
     game = custom.load_code(typed.parts, Parts).game if typed.parts else custom.find_game(name)
     return dataclasses.replace(typed, run_dir=run_dir, game=name), game

@@ -69,23 +69,22 @@ def _main(arguments: list[str] | None) -> int:
     _prepare(given, typed, alone=arguments is None)
     config, plan, preset = choose(given, typed)
     if typed.run_dir is not None:
-        _set_outcome(custom.name_run(typed.run_dir, config, typed))
+        _set_outcome(custom.name_run(typed.run_dir, config))
     about: dict[str, Any] = {"preset": preset, "resume": typed.run_dir is not None}
     about |= {"run_dir": given.get("run_dir"), "started": interrupts.now.started}
     opening = open_run(config, custom.parts_for(config, typed), plan, **about)
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)
-        named = custom.name_run(run.run_dir, run.config, typed)
+        named = custom.name_run(run.run_dir, run.config)
         _set_outcome(named)
         if processes.is_first():
             if run.verification is not None:
                 print(f"{len(run.verification.solution.decisions):,} positions with a decision")
             print(run.needs)
-        first = run.loop.iteration
         run.train()
         if processes.is_first():
-            _conclude(run, named, trained=run.loop.iteration > first)
+            _conclude(run, named)
         return 0 if run.reached else 1
 
 
@@ -124,8 +123,11 @@ def choose(given: Given, typed: custom.RunOptions) -> tuple[Config, Plan, str | 
     else:
         custom.check_run(typed.run_dir, typed)
         config, plan, preset = *runs.read_run(typed.run_dir)[:2], None
+    is_custom_network = isinstance(config.network, CustomNetworkConfig)
+    if typed.network is not None and not is_custom_network:
+        raise ValueError(f"{typed.run_dir} was trained without --network: leave it out")
     inside = [name for name in given if name.startswith("network.")]
-    if isinstance(config.network, CustomNetworkConfig) and inside:
+    if is_custom_network and inside:
         raise ValueError(f"--network names a custom network: leave {spell(inside[0])} out")
     options = build(Options(config=config, plan=plan), given)
     if typed.run_dir is not None:
@@ -154,7 +156,7 @@ def _set_outcome(named: str) -> None:
         interrupts.now.outcome = f"continue with --resume {named}"
 
 
-def _conclude(run: Run, named: str, trained: bool) -> None:
+def _conclude(run: Run, named: str) -> None:
     """Prints the certificate, and what can be done with the run."""
     if run.certificate is not None:
         console.show_certificate(run.certificate)
@@ -165,15 +167,10 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
     print(f"see how it searches: {command('azjax', 'explain')} {named}")
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
-    iterations = run.loop.iteration
-    more = f" --max-iterations {2 * iterations}"
     if not run.reached:
-        more = more if iterations >= run.plan.max_iterations else ""
+        iterations = run.loop.iteration
+        is_last = iterations >= run.plan.max_iterations
+        more = f" --max-iterations {2 * iterations}" if is_last else ""
         write_note(
             f"not {run.goal} after {iterations} iterations: continue with --resume {named}{more}"
-        )
-    elif not trained:
-        write_note(
-            f"{run.run_dir} was finished already, after {iterations} iterations: to continue "
-            f"training, add --until never{more}"
         )

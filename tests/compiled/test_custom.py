@@ -74,10 +74,8 @@ PROGRAMS = {
 def test_custom_code_is_played(capfd):
     assert play.main([*PROGRAMS[play], *BOTH]) == 0
     assert "X: you, O: network #0" in capfd.readouterr().out
-    run_dir, config = pathlib.Path("run"), runs.read_config("run")
-    typed = custom.RunOptions(game="./pile.py:make")
-    words = "--run-dir run --game ./pile.py:make --network net.py:make"
-    assert custom.name_run(run_dir, config, typed) == words
+    words = "--run-dir run --game pile.py:make --network net.py:make"
+    assert custom.name_run(pathlib.Path("run"), runs.read_config("run")) == words
 
 
 def test_no_program_imports_code_that_only_the_run_names(capfd, monkeypatch):
@@ -100,14 +98,14 @@ def test_a_note_names_each_edited_file_once(capfd):
         assert said.count(note) == 1
 
 
-def test_the_newest_run_has_the_named_code_even_if_it_was_edited(tmp_path, monkeypatch):
-    one, other = tmp_path / "one#1.py", tmp_path / "other.py"
-    for path in (one, other):
-        path.write_text("old")
-    runs.create_run(tmp_path / "run", Config(game=custom.identify(f"{one}:make")))
-    monkeypatch.setattr(runs, "find_runs", lambda: iter([tmp_path / "run"]))
+def test_the_newest_run_has_the_named_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    one.write_text("new")
-    for name in (f"{one}:make", "one#1.py:make", f"{one}:other", f"{other}:make"):
+    for name in ("one#1.py", "other.py"):
+        pathlib.Path(name).write_text("old")
+    runs.create_run(tmp_path / "run", Config(game=custom.identify("one#1.py:make")))
+    monkeypatch.setattr(runs, "find_runs", lambda: iter([tmp_path / "run"]))
+    for name in ("one#1.py:make", "one#1.py:other", "other.py:make", None):
         is_found = custom.choose_run(custom.RunOptions(game=name)) is not None
-        assert is_found == name.endswith("one#1.py:make")
+        assert is_found == (name == "one#1.py:make")
+    pathlib.Path("one#1.py").write_text("new")
+    assert custom.choose_run(custom.RunOptions(game="one#1.py:make")) is None

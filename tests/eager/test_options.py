@@ -189,11 +189,11 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
     pathlib.Path("keys.py").write_text("{}[1]\n")
     pathlib.Path("bad.py").write_text("def divides(): return 1 / 0\ndef other(game): return 3\n")
     rows = [
-        ("none.py:make", "'none.py' does not exist: give FILE.py:FUNCTION"),
-        ("conect_four:4x5", "'conect_four' does not exist: ", "; did you mean connect_four?"),
-        ("tic_tac_toe:3", "tic_tac_toe has one size: leave the colon and what follows"),
+        ("none.py:make", "'none.py' is neither a Python file nor a game of several sizes: give"),
+        ("conect_four:4x5", "'conect_four' is neither", "; did you mean connect_four?"),
+        ("tic_tac_toe:3", "'tic_tac_toe' is neither a Python file nor a game of several sizes"),
         ("keys.py:make", "keys.py:make fails (KeyError: 1): fix it first"),
-        ("pile.py:mak", "pile.py has no function 'mak': give ", "; did you mean make?"),
+        ("pile.py:mak", "fails (AttributeError: module ...pile' has no attribute 'mak'): fix it"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
     ]

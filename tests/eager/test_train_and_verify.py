@@ -57,7 +57,7 @@ COMPARE = [
 ]
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
-    ("hex:4 --run-dir x", "hex:4 and --run-dir x name two players: leave one out"),
+    ("hex:4 --run-dir x", "name one player, hex:4 or --run-dir x"),
     ("puct:50", "puct:50 needs a seat: write --x puct:50 or --o puct:50"),
     ("network@runs/x", "needs a seat: write --x network@runs/x or --o"),
     ("human", "human needs a seat: write --x human or --o human"),
@@ -76,8 +76,7 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     for each, refused in rows.items():
         check_program(each.main, refused, capfd)
     for each in (verify, report, explain):
-        of_game = [("", "runs/ has no trained player", ": train one", "with --run-dir")]
-        of_game += [("--parts f.py:make", "train --parts f.py:make, or name its folder")]
+        of_game = [("", "runs/ has no such player", ": train one", "with --run-dir")]
         check_program(each.main, of_game, capfd)
     assert files(tmp_path) == before
 
