@@ -46,8 +46,8 @@ def listen() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # It was closed, and a file would take its place.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w"))
-    # Each line is printed immediately; characters outside the encoding are printed as escapes.
-    for stream in (sys.stdout, sys.stderr):
+    # Each line is printed immediately; characters outside the encoding become escapes.
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -43,9 +43,7 @@ class Options:
 def run(options: Options) -> int:
     """Plays all matches and prints the tables."""
     typed, game = players.choose_game(options.players, options.typed)
-    agents = players.make_agents(options.players, game, typed)
-    if len(agents) < 2:
-        raise ValueError("a match needs two players: name 2 players or more")
+    agents = [players.make_agent(spec, game, typed) for spec in options.players]
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings, count = None, 1
     if options.openings:

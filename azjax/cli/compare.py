@@ -122,9 +122,9 @@ def _show(target: float, curves: list[Curves], effects: list[Effect]) -> None:
                 "" if effect is None else f"{effect.p_value:.3f}",
             )
         )
-    ratio = f"ratio [95%] of\n{effects[0].measure if effects else 'error'}"
-    errors = (f"error\n{target:.2%}", "evaluations", "last\nerror", "with\nsearch")
-    console.print_table(("setting", *errors, "seconds", ratio, "p"), rows)
+    errors = f"error {target:.2%}", "evaluations", "last error", "with search"
+    title = f"ratios of {effects[0].measure}" if effects else ""
+    console.print_table(("setting", *errors, "seconds", "ratio [95%]", "p"), rows, title=title)
 
 
 main = console.make_main(run, Options, "azjax compare", "run it again to continue")

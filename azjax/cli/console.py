@@ -1,18 +1,16 @@
 """Shared parts of all programs: exit status, notes, progress and tables."""
 
 import contextlib
+import shutil
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import Progress
-from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -154,34 +152,32 @@ def show_certificate(certificate: Certificate) -> None:
     is_bound = certificate.unbeatable or certificate.largest_loss is not None
     style = "green" if certificate.perfect else "yellow" if is_bound else "red"
     title = verdict.upper() + colon + meaning
-    _open_stdout().print(Panel(table, title=title, border_style=style, expand=False))
+    panel = Panel(table, title=title, border_style=style, expand=False)
+    Console(width=_terminal_width()).print(panel)
 
 
 def print_table(
-    titles: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, title: str | None = None
+    titles: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, title: str = ""
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
     If the table is wider than the terminal, names stand above their numbers.
     """
-    rows, stdout = list(rows), _open_stdout()
-    table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
-    for column, heading in enumerate(titles):
-        table.add_column(heading, justify="left" if column < names else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    unlimited = stdout.options.update(max_width=sys.maxsize)
-    if Measurement.get(stdout, unlimited, table).maximum <= stdout.width or not names:
-        stdout.print(table)
-        return
-    table.columns[:names] = []
-    lines = stdout.render_lines(table, pad=False)
-    for number, line in enumerate(lines, len(rows) - len(lines)):
-        if number >= 0:
-            stdout.print(Text(" – ".join(rows[number][:names])))
-        stdout.print(Segments([*line, Segment.line()]), end="")
+    if title:
+        print(title)
+    lines = [tuple(titles), *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    is_wide = names > 0 and sum(widths) + len(widths) - 1 > _terminal_width()
+    for number, line in enumerate(lines):
+        cells = [
+            text.ljust(width) if column < names else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        if is_wide and number:
+            print(" – ".join(line[:names]))
+        print(" ".join(cells[names:] if is_wide else cells).rstrip())
 
 
-def _open_stdout() -> Console:
-    """Opens a console as wide as the terminal, or of 100 columns into a pipe."""
-    return Console(width=None if sys.stdout.isatty() else 100)
+def _terminal_width() -> int:
+    """Returns the columns of the terminal, or 100 into a pipe."""
+    return shutil.get_terminal_size((100, 24)).columns

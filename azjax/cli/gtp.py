@@ -6,7 +6,6 @@ and the upper left of Othello and Hex.
 """
 
 import dataclasses
-import io
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -44,8 +43,6 @@ def run(options: Options) -> int:
     typed, game = players.choose_game([options.player], options.typed)
     agent = players.make_agent(options.player, game, typed)
     engine = Engine(game, Machine(agent, jax.random.key(options.seed)))
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
     for line in sys.stdin:
         if reply := engine.answer(line):
             print(reply, flush=True)

@@ -2,11 +2,9 @@
 
 import dataclasses
 import functools
-import io
-import shlex
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import jax
 import numpy as np
@@ -15,7 +13,7 @@ from rich.text import Text
 
 from azjax._settings import Range
 from azjax.cli import console, custom
-from azjax.cli.players import HELP, choose_game, is_form, make_agent
+from azjax.cli.players import HELP, choose_game, make_agent
 from azjax.games.base import Game, State, is_chance, name_actions, play, random_action
 from azjax.players import Agent, Decision
 from azjax.runs import pretrained
@@ -49,10 +47,6 @@ class Options:
 
 def set_table(options: Options) -> tuple[Game, "Seats", "Machine", jax.Array]:
     """Returns the arguments of `play_game`; an open seat goes to a person or a default player."""
-    player = str(options.typed.run_dir)
-    if player == HUMAN or is_form(player):
-        spec = shlex.quote(player)
-        raise ValueError(f"{player} needs a seat: write --x {spec} or --o {spec}")
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
     typed, game = choose_game(named, options.typed)
     key = jax.random.key(options.seed)
@@ -76,8 +70,6 @@ def set_table(options: Options) -> tuple[Game, "Seats", "Machine", jax.Array]:
 
 def start(options: Options) -> int:
     """Plays a game, unless a person leaves it; returns the exit status."""
-    if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
-        sys.stdin.reconfigure(errors="replace")
     try:
         play_game(*set_table(options))
     except Leave as last:
@@ -113,25 +105,16 @@ class Machine:
 Seats = tuple[Machine | None, Machine | None]  # Of X and O; None for a person.
 
 
-class Position(NamedTuple):
-    """A position of a game, and the sum of the rewards so far, for player 0."""
-
-    state: State
-    score: float
-
-
 def play_game(game: Game, seats: Seats, hint: Machine, dice: jax.Array) -> None:
     """Plays one game, in which `hint` gives hints; raises Leave if a person quits.
 
     The key `dice` determines each throw by its ply, also after a move was taken back.
     """
-    person = "a person" if seats == (None, None) else "you"
-    x, o = (seat.name if seat else person for seat in seats)
+    x, o = (seat.name if seat else "you" for seat in seats)
     print(f"X: {x}, O: {o}")
     advance = jax.jit(functools.partial(play, game))
-    history = [Position(game.init(), 0.0)]
-    while not game.is_over(history[-1].state):
-        state, score = history[-1]
+    history, score = [game.init()], 0.0
+    while not game.is_over(state := history[-1]):
         seat = int(game.player(state))
         machine = seats[seat]
         if is_chance(game, state):
@@ -145,8 +128,8 @@ def play_game(game: Game, seats: Seats, hint: Machine, dice: jax.Array) -> None:
             continue
         step = advance(state, np.int32(action))
         sign = 1 if seat == 0 else -1
-        history.append(Position(step.state, score + sign * float(step.reward)))
-    state, score = history[-1]
+        score = sign * float(step.reward)
+        history.append(step.state)
     show(game, state)
     print(f"X ({x}) wins." if score > 0 else f"O ({o}) wins." if score else "A draw.")
 
@@ -203,15 +186,14 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
                 print(f"{shown} is not a legal move: type one of {moves}, or help.")
 
 
-def _take_back(game: Game, history: list[Position]) -> list[Position]:
+def _take_back(game: Game, history: list[State]) -> list[State]:
     """Returns the history up to the previous turn of the player to move, if there is one."""
-    states, seat = [position.state for position in history], game.player(history[-1].state)
-    decided = [bool((game.player(s) == seat) & ~is_chance(game, s)) for s in states[:-1]]
-    before = np.flatnonzero(decided)
-    if not len(before):
-        print("You have no move to take back.")
-        return history
-    return history[: before[-1] + 1]
+    seat = game.player(history[-1])
+    for last in reversed(range(len(history) - 1)):
+        if game.player(history[last]) == seat and not is_chance(game, history[last]):
+            return history[: last + 1]
+    print("You have no move to take back.")
+    return history
 
 
 def read_line(prompt: str) -> str:
@@ -239,43 +221,32 @@ def show(game: Game, state: State) -> None:
 
 def expects(decision: Decision, seat: int) -> str:
     """Returns the value that a player expects from its move; empty without an estimate."""
-    value = _value(decision)
-    return "" if value is None else f", value {_signed(value)} for {MARKS[seat]}"
-
-
-def _value(decision: Decision) -> float | None:
     value, action = decision.value, int(decision.action)
     tried = decision.visit_counts is None or decision.visit_counts[action]
     if decision.q_values is not None and tried:
         value = decision.q_values[action]
-    return None if value is None else float(value)
+    return "" if value is None else f", value {_signed(value)} for {MARKS[seat]}"
 
 
 def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}"  # No -0.00.
+    return f"{round(float(value), 2) + 0.0:+.2f}"  # No -0.00.
 
 
-def show_hint(
-    seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]
-) -> None:
+def show_hint(seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]):
     """Prints a player's estimates for every legal move and marks its choice."""
     print(f"{name} would play {names[int(decision.action)]}{expects(decision, seat)}")
-    columns = {
-        "visits": (decision.visit_counts, "{:,}".format),
-        "Q": (decision.q_values, _signed),
-        "prior": (decision.prior, "{:.1%}".format),
-        "policy": (decision.weights, "{:.1%}".format),
-    }
-    columns = {title: column for title, column in columns.items() if column[0] is not None}
-    rows = []
-    for action in np.flatnonzero(legal).tolist():
-        unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
-        cells = [
-            "" if title == "Q" and unvisited else write(values[action])
-            for title, (values, write) in columns.items()
-        ]
-        rows.append((names[action], *cells, "best" if action == decision.action else ""))
-    console.print_table(("move", *columns, ""), rows, names=0)
+    free, visits = np.flatnonzero(legal).tolist(), decision.visit_counts
+    columns = {"move": [names[action] for action in free]}
+    if visits is not None:
+        columns["visits"] = [f"{visits[action]:,}" for action in free]
+    if (q := decision.q_values) is not None:
+        tried = legal if visits is None else visits
+        columns["Q"] = [_signed(q[action]) if tried[action] else "" for action in free]
+    for title, shares in (("prior", decision.prior), ("policy", decision.weights)):
+        if shares is not None:
+            columns[title] = [f"{shares[action]:.1%}" for action in free]
+    columns[""] = ["best" if action == decision.action else "" for action in free]
+    console.print_table(tuple(columns), zip(*columns.values(), strict=True), names=0)
 
 
 main = console.make_main(start, Options, "azjax play", "the game was not finished", HELP)

@@ -55,23 +55,16 @@ A player is written NAME or NAME:NUMBER.
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four"""
 _FIRST = "tic_tac_toe"  # The game if none is named.
 
-_PARTS = {"number": "[:NUMBER]", "run_dir": "[@RUN_DIR]", "checkpoint": "[#ITERATION]"}
-_PATTERN = re.compile(
-    "[^:@#]+(:(?P<number>[0-9]{1,7}))?(@(?P<run_dir>[^#]+))?(#(?P<checkpoint>[0-9]{1,9}))?"
-)
+_PATTERN = re.compile("[^:@#]+(?::([0-9]{1,7}))?(?:@([^#]+))?(?:#([0-9]{1,9}))?")
+_NUMBER, _RUN = "[:NUMBER]", "[@RUN_DIR][#ITERATION]"
 _SEARCHES = ("alphazero", "repaired", "puct", "gumbel", "mctx_gumbel", "mctx_muzero")
 _FORMS = {  # What may follow a name.
-    **dict.fromkeys(("random", "perfect"), ()),
-    **dict.fromkeys(("minimax", "alphabeta", "uct"), ("number",)),
-    "network": ("run_dir", "checkpoint"),
-    **dict.fromkeys(_SEARCHES, ("number", "run_dir", "checkpoint")),
+    **dict.fromkeys(("random", "perfect"), ""),
+    **dict.fromkeys(("minimax", "alphabeta", "uct"), _NUMBER),
+    "network": _RUN,
+    **dict.fromkeys(_SEARCHES, _NUMBER + _RUN),
 }
 _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
-
-
-def is_form(text: str) -> bool:
-    """Returns whether a word describes a player, and is not the name of one that comes along."""
-    return re.split("[:@#]", text)[0] in (*_FORMS, "gtp")
 
 
 class Spec(NamedTuple):
@@ -98,14 +91,19 @@ def parse(text: str) -> Spec:
         names = f"{', '.join(known)}, or human in azjax play{did_you_mean(name, known)}"
         raise ValueError(f"unknown player {name!r}: use one of {names}")
     form, match = _FORMS[name], _PATTERN.fullmatch(text)
-    found = {part: value for part, value in match.groupdict().items() if value} if match else {}
-    fits = match and found.keys() <= {*form}
-    if not (fits and 1 <= int(found.get("number", 1)) <= MOST_SIMULATIONS):
-        number = f", a number up to {MOST_SIMULATIONS}" * ("number" in form)
-        shown = "".join(_PARTS[part] for part in form)
-        raise ValueError(f"{text!r} is not a player: write {name}{shown}{number}")
-    types = {"number": int, "run_dir": pathlib.Path, "checkpoint": int}
-    return Spec(name, **{part: types[part](value) for part, value in found.items()})
+    number, run_dir, checkpoint = match.groups() if match else ("", "", "")
+    allowed = (number is None or _NUMBER in form) and (
+        run_dir is checkpoint is None or _RUN in form
+    )
+    if not match or not allowed or not 1 <= int(number or 1) <= MOST_SIMULATIONS:
+        most = f", a number up to {MOST_SIMULATIONS}" if _NUMBER in form else ""
+        raise ValueError(f"{text!r} is not a player: write {name}{form}{most}")
+    return Spec(
+        name,
+        number and int(number),
+        run_dir and pathlib.Path(run_dir),
+        checkpoint and int(checkpoint),
+    )
 
 
 def choose_game(specs: Sequence[str], typed: custom.RunOptions) -> tuple[custom.RunOptions, Game]:
@@ -129,10 +127,14 @@ def choose_game(specs: Sequence[str], typed: custom.RunOptions) -> tuple[custom.
 
 
 def make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
-    """Makes the player of a description such as `puct:50@runs/NAME#20`; see `HELP`.
+    """Makes the player of a description such as `puct:50@runs/NAME#20`, its name; see `HELP`.
 
     `typed` has the run for a description without one, and the custom game and network of the run.
     """
+    return _make_agent(spec, game, typed)._replace(name=spec)
+
+
+def _make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
     parsed = parse(spec)
     match parsed.name:
         case "random":
@@ -158,45 +160,21 @@ def make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
         )
     typed = dataclasses.replace(typed, game=typed.game or game.name)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)
-    agent = _trained_agent(parsed, player, run_dir)
-    if player.name is not None:
-        return agent if parsed.name == "shipped" else agent._replace(name=spec)
-    return agent._replace(name=f"{agent.name} #{player.iteration}")
-
-
-def make_agents(specs: Sequence[str], game: Game, typed: custom.RunOptions) -> list[Agent]:
-    """Makes several players with different names."""
-    if twice := next((spec for spec in specs if specs.count(spec) > 1), None):
-        raise ValueError(f"the player {twice!r} is listed twice: list it once")
-    agents = [make_agent(spec, game, typed) for spec in specs]
-    names = [agent.name for agent in agents]
-    return [
-        agent if names.count(agent.name) == 1 else agent._replace(name=spec)
-        for spec, agent in zip(specs, agents, strict=True)
-    ]
-
-
-def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
-    evaluate, search = player.parts.evaluate, player.parts.search
-    match spec.name:
-        case "repaired":
-            return _repaired_agent(spec, player, run_dir)
+    search, evaluate = player.parts.search, player.parts.evaluate
+    match parsed.name:
         case "shipped":
             return player.agent
         case "network":
             return network_agent(player.game, evaluate, player.params)
-    if spec.name not in ("alphazero", search.algorithm):
-        search = ALGORITHMS[spec.name](num_simulations=search.num_simulations)
-    return _searcher(spec, player.game, search, evaluate, player.params)
+        case "repaired":
+            return _repaired_agent(parsed.number or 0, player, run_dir)
+    if parsed.name not in ("alphazero", search.algorithm):
+        search = ALGORITHMS[parsed.name](num_simulations=search.num_simulations)
+    return _searcher(parsed, player.game, search, evaluate, player.params)
 
 
-def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
-    """Returns the network or its search, with the override tables of both seats."""
-    if player.overrides is not None:
-        raise ValueError(
-            f"{player.name} comes with its own overrides: write {player.name}, without repaired"
-        )
-    number = spec.number or 0
+def _repaired_agent(number: int, player: Player, run_dir: pathlib.Path) -> Agent:
+    """Returns the network, or its search for a number, with the override tables of both seats."""
     folder = folder_of(player.name) if player.name else run_dir
     paths = [repair.table_path(folder, player.iteration, seat, number) for seat in range(2)]
     tables = [repair.load_table(path, player.game) for path in paths if path.exists()]
@@ -206,15 +184,13 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"#{player.iteration}: azjax verify {run_dir} --lines first --simulations {number} "
             "--repair 12 makes one for the newest network"
         )
-    alone = spec._replace(name="alphazero" if number else "network")
     moves = [(table.states, table.actions) for table in tables]
     moves = jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
-    agent = with_overrides(_trained_agent(alone, player, run_dir), state_lookup(*moves))
-    return agent._replace(name=f"repaired({number})" if number else "repaired")
+    return with_overrides(player.with_simulations(number), state_lookup(*moves))
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
     number = spec.number or _SIMULATIONS.get(spec.name, search.num_simulations)
     search = dataclasses.replace(search, num_simulations=number)
     check_trees(search, game, 1)
-    return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
+    return search_agent(game, search, evaluate, params)

@@ -73,7 +73,7 @@ PROGRAMS = {
 
 def test_custom_code_is_played(capfd):
     assert play.main([*PROGRAMS[play], *BOTH]) == 0
-    assert "X: you, O: network #0" in capfd.readouterr().out
+    assert "X: you, O: network" in capfd.readouterr().out
     words = "--run-dir run --game pile.py:make --network net.py:make"
     assert custom.name_run(pathlib.Path("run"), runs.read_config("run")) == words
 

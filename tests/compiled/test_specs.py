@@ -12,7 +12,7 @@ import azjax
 import guard
 from azjax import runs
 from azjax.cli import custom, players
-from azjax.cli.players import make_agent, make_agents
+from azjax.cli.players import make_agent
 from azjax.cli.verify import folder_of
 from azjax.games.base import init_batch
 from azjax.players import random_agent
@@ -67,10 +67,10 @@ def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_pat
             refuted, action = np.zeros((1, 9), bool), np.full(1, action, np.int32)
             repair.save_table(path, repair.OverrideTable(states, action, refuted))
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), start, late)
-    for spec, name in (("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")):
+    for spec in ("repaired", "repaired:3#2"):
         agent = make_agent(spec, tic_tac_toe, custom.RunOptions(run))
         moves = jax.jit(agent.act)(agent.params, jax.random.key(0), both).action
-        assert (agent.name, agent.deterministic, moves.tolist()) == (name, True, [7, 8])
+        assert (agent.deterministic, moves.tolist()) == (True, [7, 8])
 
 
 def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_path, monkeypatch):
@@ -99,14 +99,9 @@ def test_players_have_the_settings_of_their_description(tic_tac_toe, run, tmp_pa
         assert made.pop() == ("minimax_agent", 3, prune)
 
 
-# Several players.
-
-
-def test_all_players_have_different_names(tic_tac_toe, run, tmp_path):
-    other = shutil.copytree(run, tmp_path / "other")
-    specs = ["random", f"network@{other}#6", "tic_tac_toe", "puct:3@tic_tac_toe"]
-    made = make_agents([*specs, "network#2", "network#6"], tic_tac_toe, custom.RunOptions(run))
-    assert [agent.name for agent in made] == [*specs, "network #2", "network#6"]
+def test_players_have_the_names_of_their_descriptions(tic_tac_toe, run):
+    for spec in ("random", f"network@{run}#6", "tic_tac_toe", "puct:3@tic_tac_toe", "network#2"):
+        assert make_agent(spec, tic_tac_toe, custom.RunOptions(run)).name == spec
 
 
 # Errors.
@@ -142,10 +137,6 @@ def test_descriptions_without_a_meaning_are_refused(tic_tac_toe, run, tmp_path, 
         (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
         (call("repaired@hex:6", six), "verify hex:6 --lines first --simulations 0 --repair 12"),
         (call("repaired:3@hex:6", six), "runs/verified/hex_6/lines/...is damaged or"),
-        (
-            lambda: make_agents(["random", "uct", "random"], tic_tac_toe, custom.RunOptions()),
-            "'random' is listed twice",
-        ),
     ]
     assert_refused(*rows, error=(ValueError, runs.CheckpointError))
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)

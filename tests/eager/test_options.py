@@ -11,7 +11,6 @@ import time
 import types
 
 import pytest
-from rich.console import Console
 
 import misere_pile
 from azjax import _processes as processes
@@ -278,11 +277,11 @@ def test_names_in_a_narrow_terminal_stand_above_their_numbers(monkeypatch, capsy
     titles, row = ("player", "against", "won"), ["alphazero(32)", "minimax", "1,234"]
     lines = {}
     for width in (30, 20):
-        monkeypatch.setattr(console, "_open_stdout", lambda width=width: Console(width=width))
+        monkeypatch.setenv("COLUMNS", str(width))
         console.print_table(titles, [row], names=2, title="games")
         lines[width] = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[30][1:] == ["player        against   won", "alphazero(32) minimax 1,234"]
-    assert lines[20] == ["games", "  won", "alphazero(32) –", "minimax", "1,234"]
+    assert lines[20] == ["games", "  won", "alphazero(32) – minimax", "1,234"]
 
 
 def test_commands_in_messages_are_of_this_environment_and_quoted(tmp_path, monkeypatch):

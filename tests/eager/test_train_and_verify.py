@@ -58,9 +58,7 @@ COMPARE = [
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
     ("hex:4 --run-dir x", "name one player, hex:4 or --run-dir x"),
-    ("puct:50", "puct:50 needs a seat: write --x puct:50 or --o puct:50"),
-    ("network@runs/x", "needs a seat: write --x network@runs/x or --o"),
-    ("human", "human needs a seat: write --x human or --o human"),
+    ("puct:50", "puct:50 is not a run directory"),
     ("--x you", "unknown player 'you': use one of random, ", "or human in azjax play"),
 ]
 

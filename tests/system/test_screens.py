@@ -119,7 +119,7 @@ def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
     words = ["-W", "error", "-c", COMPARE, *(f"--vary={text}" for text in varied), "--seeds=4"]
     with Terminal(words, os.environ | process_environment(), columns, 40) as terminal:
         assert terminal.finish() == 0
-    for label in [*labels, "evaluations", "search", "seconds", "ratio [95%] of"]:
+    for label in [*labels, "evaluations", "with search", "seconds", "ratio [95%]"]:
         assert label in terminal.shown, terminal.shown
     compare(f"compare, {columns} columns", terminal.shown)
 
