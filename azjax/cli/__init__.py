@@ -74,7 +74,7 @@ def run_program(module: str) -> NoReturn:
         keep_compiled()
     name = module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")
     is_first = os.environ.get("JAX_PROCESS_ID", "0") == "0"
-    if is_first and not {"-h", "--help", "--json"} & {*sys.argv}:
+    if is_first and not {"-h", "--help"} & {*sys.argv}:
         with contextlib.suppress(OSError):
             print(f"{name}: starting…", file=sys.stderr, flush=True)
     sys.exit(importlib.import_module(module).main())

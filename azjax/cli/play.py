@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -228,7 +228,7 @@ def expects(decision: Decision, seat: int) -> str:
     return "" if value is None else f", value {_signed(value)} for {MARKS[seat]}"
 
 
-def _signed(value: float) -> str:
+def _signed(value: Any) -> str:
     return f"{round(float(value), 2) + 0.0:+.2f}"  # No -0.00.
 
 

@@ -91,7 +91,7 @@ def parse(text: str) -> Spec:
         names = f"{', '.join(known)}, or human in azjax play{did_you_mean(name, known)}"
         raise ValueError(f"unknown player {name!r}: use one of {names}")
     form, match = _FORMS[name], _PATTERN.fullmatch(text)
-    number, run_dir, checkpoint = match.groups() if match else ("", "", "")
+    number, run_dir, checkpoint = match.groups() if match else (None, None, None)
     allowed = (number is None or _NUMBER in form) and (
         run_dir is checkpoint is None or _RUN in form
     )
@@ -100,9 +100,9 @@ def parse(text: str) -> Spec:
         raise ValueError(f"{text!r} is not a player: write {name}{form}{most}")
     return Spec(
         name,
-        number and int(number),
-        run_dir and pathlib.Path(run_dir),
-        checkpoint and int(checkpoint),
+        int(number) if number else None,
+        pathlib.Path(run_dir) if run_dir else None,
+        int(checkpoint) if checkpoint else None,
     )
 
 

@@ -2,9 +2,7 @@
 
 import dataclasses
 import functools
-import json
 import pathlib
-import time
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -12,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import write_note
 from azjax._settings import AnySimulations, Count
@@ -30,14 +27,13 @@ from azjax.games.rows import batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.enumeration import LOSS
-from azjax.proof.labelled import BATCH, MEAN, count_errors, rates
+from azjax.proof.labelled import BATCH, count_errors, rates
 from azjax.proof.seat_proof import SeatProof, explore_seat
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
 from azjax.training.memory import check_trees
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
-_OUTCOMES = ("won", "drawn", "lost")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +58,6 @@ class Options:
     moves go into an override table, and the result is for the player with this table."""
     limit: Count = 5
     """Maximum number of blunders to draw."""
-    json: bool = False
-    """Print the results as JSON and nothing else."""
     typed: custom.OfPlayer = custom.PlayerOptions()
 
     def __post_init__(self):
@@ -109,25 +103,21 @@ def _verify(options: Options, player: Player) -> int:
         goal = certificates.default_goal(player.game)
     certificates.check_goal(goal, player.game)
     solution = console.solve(player.game)
-    tasks, verdicts = {}, []
-    last: Any = None  # The certificate, in the end.
+    steps = certificates.verify_in_slices(player, options.simulations or None, solution)
+    verdicts, certificate = [], None
     with console.progress() as bar:
-        for step in certificates.verify_in_slices(player, options.simulations or None, solution):
-            last = step
-            if isinstance(step, certificates.Progress):
-                if step.player not in tasks:
-                    tasks[step.player] = bar.add_task(step.player, total=len(solution.decisions))
-                bar.update(tasks[step.player], completed=step.done)
-                verdicts += [step.verdict] if step.verdict else []
-    seconds = round(time.monotonic() - interrupts.now.started, 1)
-    certificate = dataclasses.replace(last, seconds=seconds)
-    if options.json:
-        print(json.dumps(certificate.as_json(), indent=2))
-    else:
-        console.show_certificate(certificate)
-        actions = np.asarray(verdicts[0].actions)
-        outcomes = solution.action_values[solution.decisions]
-        _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
+        task = bar.add_task("", total=len(solution.decisions))
+        for step in steps:
+            if isinstance(step, certificates.Certificate):
+                certificate = step
+                continue
+            bar.update(task, description=step.player, completed=step.done)
+            verdicts += [step.verdict] if step.verdict else []
+    assert certificate is not None  # The last step.
+    console.show_certificate(certificate)
+    actions = np.asarray(verdicts[0].actions)
+    outcomes = solution.action_values[solution.decisions]
+    _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     return 0 if certificate.reaches(goal) else 1
 
 
@@ -165,29 +155,21 @@ def _evaluate(options: Options, player: Player, positions: Positions) -> None:
     numbers = dict.fromkeys((0, *(options.simulations or _LABELLED)))
     answers = {number: _answer(player, positions, number) for number in numbers}
     counts = {number: count_errors(positions, *given) for number, given in answers.items()}
-    shares = {number: rates(positions, errors) for number, errors in counts.items()}
-    if options.json:
-        players = [{"simulations": number, **of._asdict()} for number, of in shares.items()]
-        content = {"game": player.game.name, "iteration": player.iteration, "players": players}
-        print(json.dumps(content, indent=2))
-        return
+    shares = {_name(number): rates(positions, errors) for number, errors in counts.items()}
+    moves = "% of moves that worsen the outcome (95% interval)"
+    values = "% of values of won and lost positions with the wrong sign"
     for title, totals, kind in (
-        ("% of moves that worsen the outcome (95% interval)", counts[0].positions, "errors"),
-        (
-            "% of values of won and lost positions with the wrong sign",
-            counts[0].decided,
-            "sign_errors",
-        ),
+        (moves, counts[0].positions, "errors"),
+        (values, counts[0].decided, "sign_errors"),
     ):
-        columns = {_name(number): getattr(of, kind) for number, of in shares.items()}
-        of = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
-        names = [*(name for name in of if name not in positions.apart), MEAN, *positions.apart]
+        sizes = dict(zip(positions.classes, map("{:,}".format, totals.tolist()), strict=True))
+        columns = [getattr(of, kind) for of in shares.values()]
         rows = [
-            (name, of.get(name, ""), *(_cell(column.get(name)) for column in columns.values()))
-            for name in names
+            (name, sizes.get(name, ""), *(_cell(column[name]) for column in columns))
+            for name in columns[0]
         ]
         print()
-        console.print_table(["positions", "of", *columns], rows, title=title)
+        console.print_table(["positions", "of", *shares], rows, title=title)
     actions = np.asarray(choose(answers[0][0], positions.outcomes != ILLEGAL))
     _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
 
@@ -199,12 +181,8 @@ def _answer(player: Player, positions: Positions, num_simulations: int) -> Any:
         search = changed(player.parts.search, num_simulations=num_simulations)
         check_trees(search, player.game, BATCH)
     policy = functools.partial(certificates.policy, player, search)
-    answers = []
-    with console.progress() as bar:
-        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
-        for answer in batches(policy, (positions.states,), BATCH):
-            answers.append(answer)
-            bar.advance(task, len(answer[1]))
+    with console.busy(_name(num_simulations)):
+        answers = [*batches(policy, (positions.states,), BATCH)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *answers)
 
 
@@ -212,9 +190,7 @@ def _name(num_simulations: int) -> str:
     return f"{num_simulations} simulations" if num_simulations else "network alone"
 
 
-def _cell(share: Interval | None) -> str:
-    if share is None:
-        return ""
+def _cell(share: Interval) -> str:
     return f"{100 * share.estimate:.1f} ({100 * share.low:.1f}–{100 * share.high:.1f})"
 
 
@@ -231,24 +207,7 @@ def _prove(options: Options, player: Player, run_dir: pathlib.Path) -> int:
     simulations = options.simulations[0] if options.simulations else 0
     settings = {"simulations": simulations, "rounds": options.repair}
     proof = watch(explore_seat(player, options.lines, run_dir, **settings))
-    if options.json:
-        ends = proof.exploration.ends
-        content = {
-            "game": player.game.name,
-            "iteration": player.iteration,
-            "seat": options.lines,
-            "simulations": simulations,
-            "overrides": len(proof.table.actions),
-            "unbeatable": proof.is_proof,
-            "up_to_symmetry": proof.symmetric,
-            "decisions": ends.decisions,
-            "ends": dict(zip(_OUTCOMES, ends.moves.tolist(), strict=True)),
-            "games": dict(zip(_OUTCOMES, ends.games.tolist(), strict=True)),
-            "first_lost_game": proof.exploration.lost,
-        }
-        print(json.dumps(content, indent=2))
-    else:
-        _show(player, options.lines, simulations, proof)
+    _show(player, options.lines, simulations, proof)
     return 0 if proof.is_proof else 1
 
 
@@ -280,7 +239,7 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
         name += f", {len(proof.table.actions):,} overrides"
     print(f"{player.game.name}, network #{player.iteration} {name}, moving {seat}")
     rows = []
-    for column, outcome in enumerate(_OUTCOMES):
+    for column, outcome in enumerate(("won", "drawn", "lost")):
         of_ends, of_games = (100 * x[column] / max(x.sum(), 1) for x in (ends.moves, ends.games))
         rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", f"{of_games:.4g}"))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)

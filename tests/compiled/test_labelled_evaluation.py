@@ -1,7 +1,7 @@
 """Labelled positions: their labels, and evaluation during training and by `azjax verify`."""
 
 import dataclasses
-import json
+import re
 
 import jax
 import numpy as np
@@ -87,14 +87,19 @@ def test_training_evaluates_the_averaged_network_without_search(answers):
 def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
     """Its search has the settings of the run."""
     with sharing():
-        assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert (found["game"], found["iteration"]) == ("connect_four", 0)
-    assert [agent["simulations"] for agent in found["players"]] == [0, 2]
-    for agent, (scores, values) in zip(found["players"], answers, strict=True):
-        shares = rates(POSITIONS, count_errors(POSITIONS, scores, values))
-        for name, each in shares._asdict().items():
-            assert agent[name] == {of: list(share) for of, share in each.items()}
+        assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--limit", "0"]) == 0
+    printed = " ".join(capfd.readouterr().out.split())
+    assert "positions of network alone 2 simulations" in printed
+    players = [rates(POSITIONS, count_errors(POSITIONS, *answer)) for answer in answers]
+    for kind in ("errors", "sign_errors"):
+        columns = [getattr(player, kind) for player in players]
+        for name in (*POSITIONS.classes, MEAN):
+            if name in columns[0]:
+                cells = (
+                    f"{100 * of[name].estimate:.1f} ({100 * of[name].low:.1f}" for of in columns
+                )
+                first, second = (re.escape(cell) for cell in cells)
+                assert re.search(rf"{re.escape(name)} [\d,]* ?{first}\S* {second}", printed)
 
 
 def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):

@@ -225,7 +225,7 @@ def test_a_line_is_printed_before_the_program_is_imported(monkeypatch, capsys):
         ("azjax.cli.play", "0", [], "azjax play: starting…\n"),
         ("experiments.lecture.__main__", "0", [], "experiments.lecture: starting…\n"),
         ("azjax.cli.train", "1", [], ""),
-        *(("azjax.cli.verify", "0", [option], "") for option in ("--help", "-h", "--json")),
+        *(("azjax.cli.verify", "0", [option], "") for option in ("--help", "-h")),
     ]:
         monkeypatch.setenv("JAX_PROCESS_ID", process)
         monkeypatch.setattr(sys, "argv", ["program", *arguments])
