@@ -8,8 +8,6 @@ import itertools
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -29,32 +27,23 @@ from bad_players import (
 )
 
 
-class Case(NamedTuple):
-    """`resume(folder) -> results`, and folders at several stages, one of them finished."""
+def explored(folder):
+    """An exploration with several parts to a ply, which loses games in most plies.
 
-    resume: Callable
-    stages: list[pathlib.Path]
-
-
-def explored(folder, stops=(2, 9, 17, 26)):
-    """An exploration with several parts to a ply, which loses games in most plies."""
+    Returns `resume(folder) -> results`, and folders at several stages, one of them finished.
+    """
     one = pair("tic_tac_toe")
     settings = {"act": make_act(one, highest), "seat": 1, "part_size": 40, "starts": ((4,),)}
 
-    def explore(path):
-        return exhaustive.explore(one.game, folder=path / "games", **settings)
+    def resume(path, stop=None):
+        steps = exhaustive.explore(one.game, folder=path / "games", **settings)
+        *_, last = itertools.islice(steps, stop)
+        return last.ends, last.lost, stop or [*exhaustive.lost_games(path / "games")]
 
-    def resume(path):
-        *_, last = explore(path)
-        return last.ends, last.lost, [*exhaustive.lost_games(path / "games")]
-
-    for stop in stops:
-        assert [*itertools.islice(explore(folder / f"explored {stop}"), stop)]
-    resume(folder / "explored")
-    return Case(resume, [*sorted(folder.glob("explored*"))])
+    return resume, stages(folder / "explored", resume, (2, 9, 17, 26, None))
 
 
-def repaired(folder, stops=(3, 9, 40)):
+def repaired(folder):
     """A repair of the pile, interrupted in one of its explorations."""
     one = pair("misere_pile")
     player = make_player(moves_of(one.rules, lowest), "misere_pile")
@@ -67,12 +56,15 @@ def repaired(folder, stops=(3, 9, 40)):
             table = last.table._replace(rounds=0)  # A table that was deleted may take other rounds.
             return last.exploration.ends, last.lost, last.is_proof, table
 
-    for stop in stops:
-        (folder / f"repaired {stop}").mkdir()
-        resume(folder / f"repaired {stop}", stop)
-    (folder / "repaired").mkdir()
-    resume(folder / "repaired")
-    return Case(resume, [*sorted(folder.glob("repaired*"))])
+    return resume, stages(folder / "repaired", resume, (3, 9, 40, None))
+
+
+def stages(folder, resume, stops):
+    paths = [folder / str(stop) for stop in stops]
+    for path, stop in zip(paths, stops, strict=True):
+        path.mkdir(parents=True)
+        resume(path, stop)
+    return paths
 
 
 def flip(path, rng):
@@ -98,22 +90,13 @@ def exchange(path, rng):
     other.write_bytes(content)
 
 
-def edit(path, rng):
-    """Changes a digit of a text, and a byte of another file."""
-    content = bytearray(path.read_bytes())
-    digits = [place for place, byte in enumerate(content) if chr(byte) in "0123456789"]
-    if digits:
-        content[digits[rng.integers(len(digits))]] = ord("0123456789"[rng.integers(10)])
-    path.write_bytes(content)
-
-
 def replace_by_folder(path, rng):
     path.unlink()
     path.mkdir()
 
 
 DAMAGES = [
-    *(flip, flip, flip, cut, lengthen, exchange, exchange, edit, edit, replace_by_folder),
+    *(flip, flip, flip, cut, lengthen, exchange, exchange, replace_by_folder),
     lambda path, rng: path.write_bytes(b""),
     lambda path, rng: path.unlink(),
     lambda path, rng: path.write_text('{"a":' * 9999),
@@ -135,7 +118,7 @@ def find_faults(number):
         use_listed_players(patch)
         folder = pathlib.Path(temporary)
         cases = [make(folder) for make in (explored, repaired)]
-        choices = [(case.resume, stage) for case in cases for stage in case.stages]
+        choices = [(resume, stage) for resume, stages in cases for stage in stages]
         expected = {}
         for trial in range(number):
             resume, stage = choices[trial % len(choices)]
@@ -146,7 +129,7 @@ def find_faults(number):
             path = shutil.copytree(stage, folder / "damaged")
             file = (every := files(path))[rng.integers(len(every))]
             damage(file, rng)
-            name = f"{trial}: {damage.__name__} {file.relative_to(path)} of {stage.name}"
+            name = f"{trial}: {damage.__name__} {file.relative_to(path)} of {stage}"
             try:
                 results = resume(path)
                 if not jax.tree.all(jax.tree.map(np.array_equal, results, expected[stage])):

@@ -87,36 +87,25 @@ class Disk:
     """
 
     def __init__(self, monkeypatch, folder):
-        self.folder = str(folder)
-        self.changes, self.last, self.cut = 0, None, b""
-        for name in CHANGES:
-            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
-        self._open = builtins.open
-        for module in (builtins, io):
-            monkeypatch.setattr(module, "open", self.open)
+        self.folder, self.changes, self.last = str(folder), 0, None
+        for module, name in [*((os, name) for name in CHANGES), (builtins, "open"), (io, "open")]:
+            monkeypatch.setattr(module, name, self._counted(getattr(module, name)))
 
-    def boot(self, last=None, cut=b""):
+    def boot(self, last=None):
         """Starts again; changes from number `last` on, counted from 0, are not made."""
-        self.changes, self.last, self.cut = 0, last, cut
-
-    def count(self, path, is_written=False):
-        if not str(path).startswith(self.folder):
-            return
-        self.changes += 1
-        if self.last is not None and self.changes > self.last:
-            if is_written and self.changes == self.last + 1:
-                with self._open(path, "wb") as file:
-                    file.write(self.cut)
-            raise Killed
-
-    def open(self, file, mode="r", *args, **settings):
-        if set(mode) & set("wax+"):
-            self.count(file, is_written="w" in mode)
-        return self._open(file, mode, *args, **settings)
+        self.changes, self.last = 0, last
 
     def _counted(self, change):
         def counted(path, *args, **settings):
-            self.count(path)
+            is_open = change.__name__ == "open"
+            mode = str(settings.get("mode", [*args, "r"][0])) if is_open else "w"
+            if str(path).startswith(self.folder) and set(mode) & set("wax+"):
+                self.changes += 1
+                if self.last is not None and self.changes > self.last:
+                    if is_open and self.changes == self.last + 1:
+                        with change(path, "wb") as file:
+                            file.write(b"\x93NUMPY cut short")
+                    raise Killed
             return change(path, *args, **settings)
 
         return counted
@@ -147,9 +136,9 @@ def is_equal(steps, others):
     return jax.tree.all(jax.tree.map(np.array_equal, steps[-1], others[-1]))
 
 
-def kill(explore, folder, disk, last, cut=b""):
+def kill(explore, folder, disk, last):
     """Whether the exploration was killed before its end."""
-    disk.boot(last, cut)
+    disk.boot(last)
     try:
         explore(folder)
     except Killed:
@@ -168,7 +157,7 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
     assert not [name for name in files if re.search(r"children|part|tmp", name)]
     for last in range(0, changes, 1 + changes // 40):
         folder = tmp_path / str(last)
-        assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
+        assert kill(case, folder, disk, last)
         other = shutil.copytree(folder, tmp_path / f"other {last}") if folder.exists() else None
         for again in (last * 7 % 11, last * 5 % 23):  # A few changes later.
             kill(case, folder, disk, again)

@@ -21,35 +21,16 @@ def _small_batches():
         yield
 
 
-@pytest.fixture(scope="module")
-def place(solution):
-    """`states -> rows` of the solution."""
-    rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
-    return lambda states: np.array([rows[board.tobytes()] for board in states.board], int)
-
-
-@pytest.fixture(scope="module")
-def blind_search(solution, place):
-    """A search that values every move at 0 and chooses the first."""
-
-    def search(states):
-        legal = solution.legal[place(states)]
-        nothing = np.zeros(legal.shape)
-        return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
-
-    return search
+def blind_search(states):
+    """Values every move at 0 and chooses the first."""
+    legal = states.board == 0
+    nothing = np.zeros(legal.shape)
+    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
 
 
 def repair_once(game, decide, games, table=None):
     table = table or empty_table(game)
     return repair_games(game, table, games, 0, make_analyze(game, decide, table), False)
-
-
-def overrides(table, place):
-    """The moves of a table, by the rows of their positions in the solution."""
-    rows = place(table.states)
-    assert len({*rows.tolist()}) == len(rows)
-    return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
 
 
 CORRECTIONS = [  # Moves tried, values of 8 and of the others by stones, stones at the repair, move.
@@ -82,7 +63,7 @@ def test_lost_games_correct_expected_values(tic_tac_toe, tried, eight, rest, sta
     assert table.actions[row] == action
 
 
-def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
+def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe):
     """Updates do not change the given table."""
     states = replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
@@ -101,7 +82,7 @@ def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
     assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2] and analyze(states)[0].refuted[5]
 
 
-def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_search):
+def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe):
     table = empty_table(tic_tac_toe)
     analyze = make_analyze(tic_tac_toe, blind_search, table)
     made, _ = repair_games(tic_tac_toe, table, [(0, 4, 1, 2, 5, 6)], 0, analyze, True)
@@ -112,16 +93,16 @@ def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_searc
         assert np.flatnonzero(made.refuted[row]).tolist() == [symmetry[5]]
 
 
-def test_refuted_moves_of_earlier_rounds_stay(tic_tac_toe, blind_search, place):
+def test_refuted_moves_of_earlier_rounds_stay(tic_tac_toe):
     """In a position of the games, here (0, 4), and in another one."""
-    states, refuted = replay(tic_tac_toe, [(0, 4), (8, 4)]), np.zeros((2, 9), bool)
+    lines = [(0, 4), (8, 4), (0, 4, 3, 2)]
+    states, refuted = replay(tic_tac_toe, lines[:2]), np.zeros((2, 9), bool)
     refuted[:, [1, 2]] = True
     table = OverrideTable(states, np.array([3, 3], np.int32), refuted)
     made, _ = repair_once(tic_tac_toe, blind_search, [(0, 4, 3, 2, 5, 6)], table)
-    losing = map(np.flatnonzero, made.refuted)
-    moves = dict(zip(place(made.states), map(np.ndarray.tolist, losing), strict=True))
-    earlier = replay(tic_tac_toe, [(0, 4), (8, 4), (0, 4, 3, 2)])
-    assert [moves[row] for row in place(earlier)] == [[1, 2], [1, 2], [5]]
+    for board, moves in zip(replay(tic_tac_toe, lines).board, [[1, 2], [1, 2], [5]], strict=True):
+        [row] = np.flatnonzero((made.states.board == board).all(axis=1))
+        assert np.flatnonzero(made.refuted[row]).tolist() == moves
 
 
 def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
@@ -140,7 +121,7 @@ def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
     assert repair_once(tic_tac_toe, decide, [first, second])[1] == [(0, 4)]
 
 
-def test_a_position_that_is_lost_after_all_is_not_explored_again(tic_tac_toe, blind_search):
+def test_a_position_that_is_lost_after_all_is_not_explored_again(tic_tac_toe):
     """The first game leaves a move in (0, 4, 1, 2), which the second one refutes."""
     refuted = np.isin(np.arange(9), [3, 6, 7])[None]
     table = OverrideTable(replay(tic_tac_toe, [(0, 4, 1, 2)]), np.array([5], np.int32), refuted)
