@@ -8,7 +8,6 @@ from azjax._settings import did_you_mean
 from azjax.games import (
     backgammon,
     breakthrough,
-    chomp,
     connect_four,
     einstein,
     from_pgx,
@@ -44,7 +43,6 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "hex_swap": (functools.partial(hex.make, swap=True), 1, 1, "SIZE"),
     "breakthrough": (breakthrough.make, 2, 2, "ROWSxCOLUMNS"),
     "nim": (nim.make, 1, 26, "HEAPxHEAPxHEAP"),
-    "chomp": (chomp.make, 2, 2, "ROWSxCOLUMNS"),
     "einstein": (einstein.make, 1, 1, "SIZE"),
     "backgammon": (backgammon.make, 0, 0, ""),
 }

@@ -1,5 +1,6 @@
 """Checks of the conventions in `azjax.games.base`; call `check_game(game)` in a test."""
 
+import dataclasses
 import functools
 import itertools
 import re
@@ -45,7 +46,7 @@ def check_game(game: Game, num_games: int = 32) -> None:
     Raises:
       AssertionError: if a rule is violated; the message has the rule and the position.
     """
-    parts = _fields(game), _types(game), _symmetries(game), _positions(game)
+    parts = _types(game), _start(game), _symmetries(game), _positions(game)
     _require(game, itertools.chain(*parts))
     _play_games(game, num_games, jax.random.key(0))
 
@@ -65,14 +66,6 @@ def _require(game: Game, rules: Rules, place: str = "") -> None:
             raise AssertionError(f"{game.name}{place} violates the contract: {rule}")
 
 
-def _fields(game: Game) -> Rules:
-    encodings = game.encodings
-    is_tuple = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
-    yield "encodings is a tuple of one name or more", is_tuple and encodings
-    for name, number in (("num_actions", game.num_actions), ("max_plies", game.max_plies)):
-        yield f"{name} is an integer above 0", isinstance(number, int | np.integer) and number > 0
-
-
 def _call(game: Game, name: str, function: Callable, *args: Any, **options: Any) -> Any:
     """Calls a function of the game, or traces it; an error becomes a violation."""
     try:
@@ -83,6 +76,11 @@ def _call(game: Game, name: str, function: Callable, *args: Any, **options: Any)
 
 
 def _types(game: Game) -> Rules:
+    encodings = game.encodings
+    is_tuple = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
+    yield "encodings is a tuple of one name or more", is_tuple and encodings
+    for name, number in (("num_actions", game.num_actions), ("max_plies", game.max_plies)):
+        yield f"{name} is an integer above 0", isinstance(number, int | np.integer) and number > 0
     state = _call(game, "init", state_shapes, game)
     is_key = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(state)]
     yield "a state has no random key, as step depends on what players see", not any(is_key)
@@ -98,18 +96,16 @@ def _types(game: Game) -> Rules:
     given = write_types(after) + (f" (weak: {weak})" if any(weak) else "")
     rule = f"step returns a state like that of init, which is {write_types(state)}, not {given}"
     yield rule, given == write_types(state)
-    results = {
-        "the reward of step": (lambda _: reward, "float32[]"),
-        "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
-        "is_over": (game.is_over, "bool[]"),
-        "player": (game.player, "int8[]"),
-    }
-    if game.chance is not None:
-        results["chance"] = (game.chance, f"float32[{game.num_actions}]")
-    for name, (function, expected) in results.items():
+    for name, function, expected in (
+        ("the reward of step", lambda _: reward, "float32[]"),
+        ("legal_actions", game.legal_actions, f"bool[{game.num_actions}]"),
+        ("is_over", game.is_over, "bool[]"),
+        ("player", game.player, "int8[]"),
+        ("chance", functools.partial(_odds, game), f"float32[{game.num_actions}]"),
+    ):
         given = write_types(_call(game, name, jax.eval_shape, function, state))
         yield f"{name} is {expected}, not {given}", given == expected
-    for encoding in game.encodings:
+    for encoding in encodings:
         place = f"observe in the encoding {encoding!r}"
         trace = functools.partial(jax.eval_shape, lambda s, name=encoding: game.observe(s, name))
         planes = _call(game, place, trace, state)
@@ -119,12 +115,21 @@ def _types(game: Game) -> Rules:
         rule = f"{place} is [{board}, C] as in the first one, not {write_types(planes)}"
         yield rule, planes.shape[:2] == game.board_shape
     yield "the planes of observe are not empty", min(game.board_shape) > 0
-    yield "the starting position is not over", not game.is_over(game.init())
-    if game.chance is not None:
-        ends = jax.vmap(lambda action: game.is_over(game.step(game.init(), action)[0]))
-        ended = jnp.any(ends(jnp.arange(game.num_actions)) & (game.chance(game.init()) > 0))
-        yield "the first throw does not end the game", not ended
-    yield "player 0 is to move at the start", game.player(game.init()) == 0
+
+
+def _odds(game: Game, state: State) -> jax.Array:
+    """Returns the probabilities of `chance`; zeros if the game has none."""
+    none = jnp.zeros(game.num_actions, jnp.float32)
+    return none if game.chance is None else game.chance(state)
+
+
+def _start(game: Game) -> Rules:
+    start = game.init()
+    yield "the starting position is not over", not game.is_over(start)
+    ends = jax.vmap(lambda action: game.is_over(game.step(start, action)[0]))
+    ended = ends(jnp.arange(game.num_actions)) & (_odds(game, start) > 0)
+    yield "the first throw does not end the game", not jnp.any(ended)
+    yield "player 0 is to move at the start", game.player(start) == 0
 
 
 def _symmetries(game: Game) -> Rules:
@@ -142,14 +147,12 @@ def _symmetries(game: Game) -> Rules:
         yield rule, is_integer and given.shape == (game.num_symmetries, size)
         is_permutation = (np.sort(given) == np.arange(size)).all()
         yield f"every row of the symmetries' {name} is a permutation", is_permutation
-        yield "the first of the symmetries is the identity", (given[0] == np.arange(size)).all()
-    group = {(*c, *a) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
-    yield "no two symmetries are the same", len(group) == len(cells)
-    products = {
-        (*c[cells[g]].tolist(), *a[actions[g]].tolist())
-        for c, a in zip(cells, actions, strict=True)
-        for g in range(len(cells))
-    }
+    whole = np.concatenate([cells, cells.shape[1] + actions], axis=1)
+    is_identity = (whole[0] == np.arange(whole.shape[1])).all()
+    yield "the first of the symmetries is the identity", is_identity
+    group = set(map(tuple, whole.tolist()))
+    yield "no two symmetries are the same", len(group) == len(whole)
+    products = {tuple(one[other].tolist()) for one in whole for other in whole}
     yield "the composition of two symmetries is a symmetry", products == group
     for encoding in game.encodings:
         planes = np.asarray(game.observe(game.init(), encoding)).reshape(cells.shape[1], -1)
@@ -168,9 +171,8 @@ def _positions(game: Game) -> Rules:
     is_complete = has_classes and outcomes.shape == (len(class_of), game.num_actions)
     rule = "its positions have outcomes [S, A], class_of and apart name classes, some are not apart"
     yield rule, is_complete
-    actions = jnp.arange(game.num_actions)
-    step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
-    after, rewards = jax.jit(step)(states)
+    step = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))
+    after, rewards = jax.jit(step)(states, jnp.arange(game.num_actions))
     ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
     legal = np.asarray(jax.vmap(game.legal_actions)(states))
     yield "each of its positions has two or more legal actions", (legal.sum(axis=1) > 1).all()
@@ -215,17 +217,13 @@ def _check_step(game: Game, key: jax.Array, states: State):
     """
     state = jax.tree.map(lambda leaf: leaf[0], states)
     action = random_action(game, key, state)
-    symmetries = symmetries_of(game)
-    cells, actions = symmetries.cells, symmetries.actions
-    transformed = jnp.asarray(np.argsort(actions))[:, action]
-    after, rewards = jax.vmap(game.step)(states, transformed)
+    cells, actions = map(jnp.asarray, dataclasses.astuple(symmetries_of(game)))
+    after, rewards = jax.vmap(game.step)(states, jnp.argsort(actions, axis=1)[:, action])
     over, players = jax.vmap(game.is_over)(states), jax.vmap(game.player)(states)
     legal = jax.vmap(game.legal_actions)(states)
-    same_legal = jax.vmap(lambda row, order: jnp.all(row == legal[0][order]))(legal, actions)
+    odds = jax.vmap(functools.partial(_odds, game))(states)
+    same_legal = (legal == legal[0][actions]) & (odds == odds[0][actions])
     same_turn = jnp.all((over == over[0]) & (players == players[0]) & (rewards == rewards[0]))
-    if game.chance is not None:
-        chance = jax.vmap(game.chance)(states)
-        same_legal &= jax.vmap(lambda row, order: jnp.all(row == chance[0][order]))(chance, actions)
     rules = _check_actions(game, state) | {
         "symmetries keep the turn, the end and the reward": same_turn,
         "symmetries take legal actions to legal actions": jnp.all(same_legal),
@@ -233,14 +231,14 @@ def _check_step(game: Game, key: jax.Array, states: State):
     for encoding in game.encodings:
         planes = jax.vmap(lambda s, name=encoding: game.observe(s, name))(states)
         planes = planes.reshape(*cells.shape, -1)
-        same = jax.vmap(lambda seen, order: jnp.all(seen == planes[0][order]))(planes, cells)
-        rules[f"symmetries permute the planes of {encoding!r} like their cells"] = jnp.all(same)
+        rule = f"symmetries permute the planes of {encoding!r} like their cells"
+        rules[rule] = jnp.all(planes == planes[0][cells])
     return rules, over[0], action, after
 
 
 def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
     """Returns whether each rule holds: `bool []` for the state, or `bool [X]` for `X` actions."""
-    legal, over = game.legal_actions(state), game.is_over(state)
+    legal, over, odds = game.legal_actions(state), game.is_over(state), _odds(game, state)
     actions = jnp.arange(-_BEYOND, game.num_actions + _BEYOND)
     is_legal = jnp.pad(legal, _BEYOND)
     after, rewards = jax.vmap(lambda action: game.step(state, action))(actions)
@@ -250,6 +248,8 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
     ]
     ignored = functools.reduce(jnp.logical_and, equal) & (rewards == 0)
     ends, players = jax.vmap(game.is_over)(after), jax.vmap(game.player)(after)
+    thrown, again = jnp.any(odds != 0), jax.vmap(functools.partial(is_chance, game))(after)
+    sums_to_1 = (jnp.abs(jnp.sum(odds) - 1) < 1e-5) & jnp.all(odds >= 0)
     return {
         "an unfinished game has a legal action": over | jnp.any(legal),
         "a finished game has no legal action": ~over | ~jnp.any(legal),
@@ -259,20 +259,9 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
         "rewards are -1, 0 or 1": jnp.isin(rewards, jnp.array([-1.0, 0.0, 1.0])),
         "only the move that ends a game is rewarded": ends | (rewards == 0),
         "the player to move is 0 or 1": (players == 0) | (players == 1),
-        **_check_chance(game, state, legal, after),
-    }
-
-
-def _check_chance(game: Game, state: State, legal: jax.Array, after: State) -> dict[str, jax.Array]:
-    if game.chance is None:
-        return {}
-    odds = game.chance(state)
-    thrown, again = jnp.any(odds != 0), jax.vmap(functools.partial(is_chance, game))(after)
-    sums_to_1 = (jnp.abs(jnp.sum(odds) - 1) < 1e-5) & jnp.all(odds >= 0)
-    return {
         "the probabilities of chance are all 0, or sum to 1": ~thrown | sums_to_1,
         "the outcomes of chance are the legal actions": ~thrown | jnp.all((odds > 0) == legal),
-        "nature moves at most once in a row": ~(thrown & jnp.pad(legal, _BEYOND)) | ~again,
+        "nature moves at most once in a row": ~(thrown & is_legal) | ~again,
     }
 
 

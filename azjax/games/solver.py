@@ -9,15 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import (
-    Game,
-    State,
-    check_rewards,
-    explain_size,
-    is_reward,
-    play,
-    write_types,
-)
+from azjax.games.base import Game, State, check_rewards, explain_size, is_reward, play, write_types
 from azjax.games.rows import batches, distinct, pack, unpack
 from azjax.games.symmetries import symmetries_of
 

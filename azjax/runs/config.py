@@ -51,8 +51,8 @@ class Config:
     """All settings that determine a training run; the defaults are the preset `default`."""
 
     game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe; connect_four, mnk, othello, hex, hex_swap, breakthrough, nim, chomp
-    or einstein, of any size, such as connect_four:4x5 or hex:6; backgammon; a game of pgx, such as
+    """Which game: tic_tac_toe; connect_four, mnk, othello, hex, hex_swap, breakthrough, nim or
+    einstein, of any size, such as connect_four:4x5 or hex:6; backgammon; a game of pgx, such as
     pgx:chess; or a custom game, FILE.py:FUNCTION."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0  # JAX truncates larger ones silently.
     """Seed of all random draws."""

@@ -1,7 +1,8 @@
-"""Chomp of any size: a move eats a square of chocolate and all squares below and right of it.
+"""A custom game from the library's components: Chomp, with `--game examples/chomp.py:make`.
 
-The upper left square is poisoned: who eats it loses. The first player wins on every board of two
-or more squares, by an argument that names no move (Gale 1974). Action `i` eats square `i`.
+A move eats a square of chocolate and all squares below and right of it. The upper left square is
+poisoned: who eats it loses. The first player wins on every board of two or more squares, by an
+argument that names no move (Gale 1974). Action `i` eats square `i`.
 """
 
 import math
@@ -10,14 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import square
-from azjax.games.base import Game, Symmetries, one_per_size
+import azjax
+from azjax.games import Game, base, square
 
 
-@one_per_size
+@base.one_per_size
 def make(rows: int = 4, columns: int = 5) -> Game:
     """Returns the game of the given size; repeated calls return the same object."""
-    square.check_board("chomp", rows, columns, least=(1, 2))
     shape, squares = (rows, columns), np.arange(rows * columns)
     row, column = np.divmod(squares, columns)
     eaten = (row >= row[:, None]) & (column >= column[:, None])  # By each action.
@@ -45,8 +45,16 @@ def make(rows: int = 4, columns: int = 5) -> Game:
         encodings=("relative",),
         init=lambda: square.start(np.ones(len(squares))),
         observe=observe,
-        symmetries=Symmetries(copies, copies) if rows == columns else None,
+        symmetries=base.Symmetries(copies, copies) if rows == columns else None,
         # The edge of what is left is a path from corner to corner.
         most_positions=math.comb(rows + columns, rows) * len(squares),
         display=square.make_display(shape, square.cell_names(rows, columns)),
     )
+
+
+if __name__ == "__main__":
+    chomp = make(3, 4)
+    azjax.check_game(chomp, 4)
+    solution = azjax.solve(chomp)
+    names, winning = np.array(square.cell_names(3, 4)), solution.optimal[0]
+    print("on 3x4 the first player wins with", *names[winning])
