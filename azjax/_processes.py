@@ -45,14 +45,6 @@ class OtherProcessEnded(BaseException):
     It does not derive from Exception: a handler must not take it for damage of a file, for example.
     """
 
-    def __init__(self):  # noqa: D107
-        others = {*range(jax.process_count())} - {jax.process_index()}
-        who = f"process {others.pop()}" if len(others) == 1 else "another process"
-        super().__init__(f"{who} ended before the others: start all processes again")
-
-
-# Before JAX starts, and at the end.
-
 
 def join() -> None:
     """Makes this process one of several, before JAX creates its devices; see `_VARIABLES`."""
@@ -135,9 +127,6 @@ def set_cpu_devices(number: int) -> None:
         jax.config.update("jax_num_cpu_devices", number)
 
 
-# While they train.
-
-
 @contextlib.contextmanager
 def connected() -> Iterator[None]:
     """Raises OtherProcessEnded if the communication of the `with` block fails."""
@@ -145,7 +134,9 @@ def connected() -> Iterator[None]:
         yield
     except Exception as error:
         if jax.process_count() > 1 and re.search("Gloo|NCCL", str(error)):
-            raise OtherProcessEnded from error
+            raise OtherProcessEnded(
+                "another process ended before this one: start all processes again"
+            ) from error
         raise
 
 
@@ -203,8 +194,6 @@ def check_devices() -> None:
     """Raises a ValueError if the processes have unequal numbers of devices."""
     counts = collections.Counter(device.process_index for device in jax.devices())
     if len(set(counts.values())) > 1:
-        numbers = ", ".join(str(counts[index]) for index in sorted(counts))
         raise ValueError(
-            f"the processes have {numbers} devices: give each the same number (on CPUs: "
-            f"cpu_devices {min(counts.values())})"
+            f"the processes have {sorted(counts.values())} devices: give each the same number"
         )

@@ -1,7 +1,4 @@
-"""The callbacks of a run: records, displays, checkpoints, Ctrl-C, snapshots.
-
-Those of other modules are imported here, so that all are in one namespace.
-"""
+"""The callbacks of a run; those of other modules are imported, so that all are in one place."""
 
 import contextlib
 import errno
@@ -186,15 +183,11 @@ class Snapshots(Callback):
         verdict = self._verification.verdict
         if verdict is not None:
             is_blunder = np.asarray(verdict.is_blunder)
-            try:
-                animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
-            except OSError as error:  # Training does without a picture.
-                said = f"the snapshot of iteration {loop.iteration} was not written"
-                write_note(f"{said}: {error.strerror}")
+            animation.save_blunders(self._run_dir, loop.iteration, is_blunder)
 
 
 class Report(Callback):
-    """Writes `report.html` after the last iteration; training loses nothing if it cannot."""
+    """Writes `report.html` after the last iteration."""
 
     def __init__(self, run_dir: pathlib.Path, verification: Verification | None, display: bool):
         self._run_dir, self._verification, self._display = run_dir, verification, display
@@ -209,10 +202,7 @@ class Report(Callback):
             write_note("writing the report")
         solution = self._verification and self._verification.solution
         player = Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)
-        try:
-            write_report(self._run_dir, player, solution)
-        except (OSError, ValueError) as error:
-            write_note(f"the report was not written: {error}")
+        write_report(self._run_dir, player, solution)
 
 
 class Strength(Callback):
@@ -242,8 +232,6 @@ class Strength(Callback):
         There are fewer games if there are fewer openings and both players are deterministic. UCT
         has the given number of simulations. Matches compile when the first one is played.
         """
-        if every < 1 or num_games < 2:
-            raise ValueError(f"every is {every} and num_games {num_games}: use 1 and 2 or more")
         game = parts.game
         self._game, self._every, self._num_games = game, every, num_games
         self._seed_key = jax.random.fold_in(jax.random.key(seed), _STREAM)
@@ -265,11 +253,9 @@ class Strength(Callback):
         current = self._with(loop.average)
         uct = self._measure(current, self._uct, key_uct, openings)
         best = self._measure(current, self._with(self._best), key_best, openings)
-        loop.add(
-            **_as_metrics("elo_uct", uct),
-            **_as_metrics("elo_best", best),
-            elo_best_iteration=self._best_iteration,
-        )
+        for name, elo in (("elo_uct", uct), ("elo_best", best)):
+            loop.add(**{name: elo.estimate, f"{name}_low": elo.low, f"{name}_high": elo.high})
+        loop.add(elo_best_iteration=self._best_iteration)
         if best.low > 0:
             self._replace_best(loop)
 
@@ -285,7 +271,3 @@ class Strength(Callback):
         # The next iteration overwrites the buffers of `loop.average`.
         self._best = jax.tree.map(jnp.copy, loop.average)
         self._best_iteration = loop.iteration
-
-
-def _as_metrics(name: str, elo: Interval) -> dict[str, float]:
-    return {name: elo.estimate, f"{name}_low": elo.low, f"{name}_high": elo.high}

@@ -1,10 +1,9 @@
 """Comparison of settings or custom parts by their exact errors, over many seeds.
 
-All seeds of a setting train in one program, and all settings make about equally many network
-evaluations. The error is the share of positions where the network's move, without search, loses
-what perfect play would keep. It covers all positions if the game can be enumerated, each once for
-every ply at which it can be reached, and labelled ones if not. The last networks are also measured
-with the search of training, without noise.
+The error is the share of positions where the network's move, without search, loses what perfect
+play would keep. It covers all positions if the game can be enumerated, each once for every ply at
+which it can be reached, and labelled ones if not. The last networks are also measured with the
+search of training, without noise.
 """
 
 import dataclasses
@@ -24,7 +23,6 @@ from jax.sharding import PartitionSpec
 from scipy import stats
 
 from azjax import _files as files
-from azjax._commands import write_note
 from azjax._settings import Positive, checked, from_dict
 from azjax.games import solver
 from azjax.games.base import Game
@@ -49,7 +47,6 @@ from azjax.training.memory import check_trees
 
 _RESAMPLES = 10_000
 _ENOUGH = 0.5  # Share of the seeds that must reach the target for a comparison of their costs.
-_SIGNIFICANT = 0.05
 Measure = Callable[..., float]  # `(parts, variables, search=None) -> error`.
 AXES = ("iterations", "evaluations", "moves", "seconds")  # Of curves.
 
@@ -234,9 +231,6 @@ def compare(
     first = next(iter(made.values()))
     check_custom(first.game)
     files.check_folder(path)
-    least = 1 + math.ceil(math.log2(max(1, len(made) - 1) / _SIGNIFICANT))
-    if len(made) > 1 and seeds < least:  # The signs of all pairs agree with probability 2^(1 - S).
-        write_note(f"no difference can be significant with {seeds} seeds: use {least} or more")
     content: dict[str, Any] = {"game": first.game.name, "seeds": seeds}
     if iterations is not None or not path.exists():
         content["evaluations"] = (iterations or 100) * first.evaluations

@@ -146,7 +146,6 @@ def open_run(
     count from `started`, a `time.monotonic()`. The other arguments are those of `train`.
     """
     started = time.monotonic() if started is None else started
-    directory.check_locks()
     check_custom(parts.game)
     goal = _choose_goal(plan, parts.game)
     processes.check_devices()
@@ -161,7 +160,7 @@ def open_run(
             lock.enter_context(directory.hold(path))
             state, seconds = _restore(path, parts, mesh)
         else:
-            directory.check_free(path, numbered=run_dir is None)
+            processes.in_first(lambda: directory.check_free(path, numbered=run_dir is None))
         if display:
             shapes = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
             size = sum(leaf.size for leaf in jax.tree.leaves(shapes))

@@ -6,7 +6,7 @@ import pathlib
 from azjax._settings import AnySimulations, Positive
 from azjax.cli import console, custom
 from azjax.games.base import state_shapes, write_types
-from azjax.runs.export import check_export, export, name_leaves
+from azjax.runs.export import export, name_leaves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Options:
 
 def write(options: Options) -> int:
     """Writes the file, and prints its size and its input."""
-    check_export(options.out, options.simulations, options.batch_size)
     player = custom.open_player(options.typed)[1]
     with console.busy(f"writing {options.out}…"):
         path = export(player, options.out, options.simulations, options.batch_size)

@@ -177,8 +177,6 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
     try:
         return _read(run_dir, number, {_PLAYER: target})[_PLAYER], number
     except (ValueError, FileNotFoundError) as error:
-        if step is None and number not in iterations(run_dir):  # A training has replaced it.
-            return restore_player(run_dir, network)
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 

@@ -14,8 +14,8 @@ import os
 import pathlib
 import re
 import socket
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator
+from typing import Annotated
 
 from azjax._files import Path, write_json
 from azjax._processes import any_of, gather, in_first
@@ -25,7 +25,6 @@ from azjax.runs.config import Config, Plan
 FORMAT = 5  # Version of run directories; others cannot be read. A setting's new meaning needs one.
 LOCK = "train.lock"
 CPUDevices = Annotated[int, Range(0, 256)]  # 0: the program chooses.
-Result = TypeVar("Result")
 
 
 class CheckpointError(Exception):
@@ -44,7 +43,6 @@ def create_run(
 
     def create():
         nonlocal free
-        _check_free(path, numbered)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             free = _make_folder(path, numbered)
@@ -79,10 +77,7 @@ def _make_folder(path: pathlib.Path, numbered: bool) -> pathlib.Path:
 
 def check_free(run_dir: Path, *, numbered: bool = False) -> None:
     """Checks that `create_run` can create a run directory, before anything compiles."""
-    in_first(lambda: _check_free(pathlib.Path(run_dir), numbered))
-
-
-def _check_free(path: pathlib.Path, numbered: bool) -> None:
+    path = pathlib.Path(run_dir)
     if not numbered and os.path.lexists(path):
         is_run = os.path.isfile(path / "config.json")
         advice = ": resume that run, or" if is_run else " and is not a run directory:"
@@ -103,8 +98,8 @@ def read_config(run_dir: Path) -> Config:
             f"{run_dir} is not a run directory (no config.json in it): use the folder of a run, "
             "such as runs/tic_tac_toe-default-1"
         )
-
-    def parse(content):
+    with _restoring(path):
+        content = json.loads(path.read_text())
         if isinstance(content, dict) and content.pop("format", None) != FORMAT:
             raise CheckpointError(
                 f"{run_dir} has the format of another version of azjax: use that version, or train "
@@ -112,19 +107,14 @@ def read_config(run_dir: Path) -> Config:
             )
         return Config.read(content)
 
-    return _read(path, parse)
-
 
 def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     """Reads a run's configuration, its plan, and its number of CPU devices in each process."""
-    config = read_config(run_dir)
-
-    def parse(content):
-        plan = {**content}
+    config, path = read_config(run_dir), pathlib.Path(run_dir, "plan.json")
+    with _restoring(path):
+        plan = {**json.loads(path.read_text())}
         number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
         return config, from_dict(Plan, plan, complete=True), number
-
-    return _read(pathlib.Path(run_dir, "plan.json"), parse)
 
 
 def check_kept(config: Config, asked: Config) -> None:
@@ -136,9 +126,10 @@ def check_kept(config: Config, asked: Config) -> None:
         )
 
 
-def _read(path: pathlib.Path, parse: Callable[[Any], Result]) -> Result:
+@contextlib.contextmanager
+def _restoring(path: pathlib.Path) -> Iterator[None]:
     try:
-        return parse(json.loads(path.read_text()))
+        yield
     except (ValueError, TypeError, OSError, RecursionError) as error:  # The last: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
@@ -196,7 +187,10 @@ def lock(path: pathlib.Path, does: str) -> Iterator[None]:
 
     The CheckpointError in other programs contains the holder and `does`, its activity.
     """
-    fcntl = check_locks()
+    try:
+        import fcntl
+    except ModuleNotFoundError as error:  # Two programs could write the same files.
+        raise CheckpointError("Windows has no file locks: use WSL, Linux or macOS") from error
     with path.open("a+", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,15 +208,3 @@ def lock(path: pathlib.Path, does: str) -> Iterator[None]:
         file.write(f"process {os.getpid()} on host {socket.gethostname()}")
         file.flush()
         yield
-
-
-def check_locks() -> Any:
-    """Returns the module `fcntl`, which Windows lacks."""
-    try:
-        import fcntl
-    except ModuleNotFoundError as error:
-        raise CheckpointError(
-            "this system has no file locks (the module fcntl), which keep two programs from "
-            "writing the same files: use Linux or macOS; on Windows, use WSL"
-        ) from error
-    return fcntl

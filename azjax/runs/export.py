@@ -44,17 +44,6 @@ def export(
       batch_size: the number of positions `b`; None means any number.
     """
     checked("player", player, Player)
-    path = check_export(path, num_simulations, batch_size)
-    content = _to_stablehlo(player, num_simulations, batch_size)
-    with replacing(path) as partial:
-        partial.write_bytes(content)
-    return path
-
-
-def check_export(
-    path: Path, num_simulations: int | None = None, batch_size: int | None = None
-) -> pathlib.Path:
-    """Checks the arguments of `export` before a player is loaded; returns the path."""
     path = pathlib.Path(path)
     if path.suffix != ".stablehlo":
         raise ValueError(f"{path} has no known extension: use a name that ends in .stablehlo")
@@ -62,6 +51,9 @@ def check_export(
     checked("num_simulations", num_simulations, AnySimulations | None)
     checked("batch_size", batch_size, Positive | None)
     check_installed("flatbuffers", "a .stablehlo file")
+    content = _to_stablehlo(player, num_simulations, batch_size)
+    with replacing(path) as partial:
+        partial.write_bytes(content)
     return path
 
 

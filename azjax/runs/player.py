@@ -94,20 +94,10 @@ class Player:
 def changed(search: Any, **settings: Any) -> Algorithm:
     """Returns a search algorithm with changed settings."""
     check_algorithm(search)
-    if not settings:
-        return search
-    fields = getattr(type(search), "__dataclass_fields__", None)
-    if fields is None:
-        raise ValueError(
-            f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
-            f"cannot be changed: pass one that has {', '.join(settings)}"
-        )
-    for name in settings.keys() - {*fields}:
-        raise ValueError(
-            f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
-            f"{did_you_mean(name, fields)}"
-        )
-    return dataclasses.replace(search, **settings)
+    try:
+        return dataclasses.replace(search, **settings) if settings else search
+    except TypeError as error:
+        raise ValueError(f"the settings of {search!r} cannot be changed ({error})") from error
 
 
 @functools.lru_cache(maxsize=32)
@@ -175,22 +165,18 @@ def load(
     Raises a CheckpointError if the run or the checkpoint does not exist, is damaged, or has other
     arrays than the network. An older checkpoint never takes the place of a damaged one.
     """
-    if not isinstance(run_dir, str | os.PathLike):
-        raise ValueError(f"run_dir is {run_dir!r}: use the folder of a run, or a player's name")
     checked("iteration", iteration, Count | None)
-    values = {"iteration": iteration, "game": game, "network": network, "parts": parts}
-    given = [name for name, value in values.items() if value is not None]
-    for name, kind in (("game", Game), ("network", Network), ("parts", Parts)):
-        checked(name, values[name], kind | None)
+    custom = {"game": (game, Game), "network": (network, Network), "parts": (parts, Parts)}
+    given = [name for name, (part, kind) in custom.items() if checked(name, part, kind | None)]
     if is_pretrained(run_dir):
-        for name in given:
-            raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")
+        if given or iteration is not None:
+            raise ValueError(f"{run_dir} comes with azjax and is complete: give only its name")
         return _load_pretrained(str(run_dir))
     config = read_settings(run_dir)
     if parts is not None:
-        for name in {*given} & {"game", "network"}:
-            raise ValueError(f"parts contains its own {name}: leave {name} out")
-        game, network = parts.game, parts.network
+        if len(given) > 1:
+            raise ValueError(f"parts contains its own {given[0]}: leave {given[0]} out")
+        game = parts.game
     if game is not None and not config.parts and not is_custom(config.game):
         name = games.make(config.game).name
         if game.name != name:

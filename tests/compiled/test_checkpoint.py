@@ -273,11 +273,7 @@ def test_a_player_is_loaded_only_with_the_game_and_network_of_its_run(run):
         ({"network": azjax.make_network(CONFIG.network, other)}, "was made for planes [6, 7, 2"),
         ({"game": game, "parts": PARTS}, "parts contains its own game: leave game out"),
         ({"game": "tic_tac_toe"}, "game is 'tic_tac_toe', which is not of type Game"),
-        ({"run_dir": None}, "run_dir is None: use the folder of a run, or a player's name"),
-        (
-            {"run_dir": "connect_four", "iteration": 3},
-            "comes with azjax ... leave iteration out",
-        ),
+        ({"run_dir": "connect_four", "iteration": 3}, "comes with azjax ... give only its name"),
     ]
     assert_refused(*((lambda g=g: azjax.load(**{"run_dir": run} | g), said) for g, said in cases))
 

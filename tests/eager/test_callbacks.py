@@ -313,8 +313,6 @@ def test_a_network_that_wins_becomes_the_best_one(parts, played):
     assert 0 < first["elo_best_low"] < first["elo_best"] == first["elo_best_high"]
     assert drawn["elo_uct"] == pytest.approx(0, abs=1e-6)
     assert drawn["elo_uct_low"] < 0 < drawn["elo_uct_high"]
-    with pytest.raises(ValueError, match="every is 0 and num_games 64: use 1 and 2 or more"):
-        az.callbacks.Strength(parts, every=0)
 
 
 def test_its_settings_are_those_of_the_matches(parts, played):

@@ -108,7 +108,7 @@ def trained(monkeypatch):
     return calls
 
 
-def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path, capsys):
+def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path):
     def parts(weight):
         loss = functools.partial(alphazero_loss, value_weight=weight)
         network = make_parts(SMALL).network
@@ -118,11 +118,8 @@ def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path, capsys
     settings = {"plain": SMALL, "half": parts(0.5), "twice": parts(2.0)}
     found = comparison.compare(settings, path, seeds=6, iterations=1)
     assert [one.name for one in found.curves] == ["plain", "half", "twice"]
-    note = "no difference can be significant with 6 seeds: use 7 or more\n"
-    assert capsys.readouterr().err == note
     comparison.compare({"plain": SMALL, "again": parts(2.0)}, path, seeds=6)
     assert [name for name, *_ in trained] == ["plain", "half", "twice"]
-    assert capsys.readouterr().err == ""
     other = dataclasses.replace(SMALL, game="connect_four:4x4")
     wrong: Any = {"plain": SMALL, "wrong": "puct"}
     assert_refused(

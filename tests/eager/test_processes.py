@@ -36,7 +36,7 @@ def test_jax_has_the_index_of_a_process_in_its_private_state():
 def test_processes_with_unequal_numbers_of_devices_are_rejected(monkeypatch):
     devices = [types.SimpleNamespace(process_index=index) for index in (0, 0, 1)]
     monkeypatch.setattr(jax, "devices", lambda: devices)
-    with pytest.raises(ValueError, match="2, 1 devices: .*cpu_devices 1"):
+    with pytest.raises(ValueError, match="have .1, 2. devices: give each the same"):
         processes.check_devices()
 
 
@@ -96,7 +96,7 @@ def test_options_that_differ_are_named(others, monkeypatch):
 
 
 def test_a_lost_connection_ends_a_process_among_several(others):
-    refused = pytest.raises(processes.OtherProcessEnded, match="process 1 ended")
+    refused = pytest.raises(processes.OtherProcessEnded, match="another process ended")
     with refused as ended, processes.connected():
         raise RuntimeError("Gloo all-reduce failed")
     assert not isinstance(ended.value, Exception)

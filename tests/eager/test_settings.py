@@ -19,7 +19,7 @@ from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.runs import config as configs
 from azjax.runs import presets, pretrained
 from azjax.runs.config import Config, Plan
-from azjax.runs.player import changed, read_settings
+from azjax.runs.player import read_settings
 from azjax.search import (
     ALGORITHMS,
     PUCT,
@@ -127,7 +127,6 @@ NEARLY = {
     "enumerable": lambda: presets.get("enumerabel"),
     "learning_rate": lambda: from_dict(Config, {"learner": {"leanring_rate": 1.0}}),
     "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
-    "num_simulations": lambda: changed(PUCT(), simulations=3),
     "alphabeta": lambda: players.parse("alpha-beta:3"),
     "--learner.learning-rate": lambda: chosen("--learner.leanring-rate", "1"),
     "adam": lambda: chosen("--learner.optimizer", "adm"),

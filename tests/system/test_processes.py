@@ -165,7 +165,7 @@ program._compile = end
     statuses, _, errs = train_two(tmp_path / "run", *SHORT, lines=lines)
     assert statuses[1] == -signal.SIGKILL and statuses[0] in ENDED
     if statuses[0] == 2:  # JAX has its own message.
-        sentence = "error: process 1 ended before the others: start all processes again\n"
+        sentence = "error: another process ended before this one: start all processes again\n"
         assert errs[0].endswith(sentence)
     assert names(tmp_path) == []
 
