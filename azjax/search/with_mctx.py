@@ -13,7 +13,14 @@ import mctx
 
 from azjax._settings import Simulations, check, mixes_types
 from azjax.games.base import Game, State, batch_keys, check_batch
-from azjax.search.algorithm import NEVER, Expansion, Roots, SearchResult, make_result
+from azjax.search.algorithm import (
+    NEVER,
+    Expansion,
+    Roots,
+    SearchResult,
+    make_result,
+    next_outcome,
+)
 from azjax.search.evaluators import Evaluator, Function, checked, evaluate_states, play_and_evaluate
 
 
@@ -87,8 +94,12 @@ class MctxPolicy:
     def select(self, roots: Roots) -> SearchResult:
         """Searches from each position with a batch of one."""
         arguments = inspect.signature(self.policy).parameters
-        if roots.chance is not None:
-            raise ValueError("mctx's policies do not follow dice: use PUCT, Gumbel or UCT")
+        qtransform = arguments.get("qtransform")
+        if roots.chance is not None and qtransform is None:
+            raise ValueError(
+                "the policy has no argument qtransform, by which outcomes of dice are selected: "
+                "use a policy of mctx, or PUCT, Gumbel or UCT"
+            )
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
         explores = noisy | (roots.temperature > 0)
         fixed = jax.random.key(0, impl=jax.random.key_impl(roots.keys))
@@ -103,6 +114,8 @@ class MctxPolicy:
             for name in ("dirichlet_fraction", "gumbel_scale"):
                 if name in arguments:
                     varying[name] = jnp.where(noisy, arguments[name].default, 0.0)
+            if roots.chance is not None and qtransform is not None:
+                varying["qtransform"] = _with_chance(roots.chance, qtransform.default)
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
             output = mixes_types(self.policy)(
                 params=None,
@@ -125,6 +138,17 @@ class MctxPolicy:
         logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
         tree = tree.replace(children_prior_logits=logits)
         return make_result(tree, output.action, output.action_weights)
+
+
+def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
+    """Gives the next outcome of dice a Q-value that exceeds everything else in the selection."""
+
+    def transform(tree, node):
+        is_chance, outcome = next_outcome(chance, tree, node)
+        largest = 1e38 * jax.nn.one_hot(outcome, tree.num_actions)
+        return jnp.where(is_chance, largest, qtransform(tree, node))
+
+    return transform
 
 
 @dataclasses.dataclass(frozen=True)
