@@ -13,13 +13,13 @@ from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
 from azjax.search import Algorithm, SearchResult, make_search
 from azjax.search.algorithm import mask_logits
-from azjax.search.evaluators import Evaluator, checked, is_deterministic, uniform_evaluator
+from azjax.search.evaluators import Evaluator, checked, is_deterministic
 
 
 class Decision(NamedTuple):
     """The actions of a player in `B` positions, and its estimates.
 
-    Rows of finished games are undefined. The last five fields are None for players without them.
+    Rows of finished games are undefined. The last four fields are None for players without them.
     """
 
     action: jax.Array  # `int32 [B]`, a legal action.
@@ -30,7 +30,6 @@ class Decision(NamedTuple):
     q_values: jax.Array | None = None
     prior: jax.Array | None = None  # `float32 [B, A]`, the policy from which a search started.
     visit_counts: jax.Array | None = None  # `int32 [B, A]`, simulations spent on each action.
-    nodes: jax.Array | None = None  # `int32 [B]`, positions visited by minimax.
 
 
 class ProgramError(RuntimeError):
@@ -154,52 +153,20 @@ def decide(result: SearchResult) -> Decision:
     )
 
 
-# Minimax and alpha-beta: depth-first search with an explicit stack. Both are negamax (Knuth and
-# Moore 1975): every value is for the player to move. Each iteration of a `while_loop` either
-# descends from the top of the stack or backs up a value to the node above.
+# Minimax and alpha-beta, as negamax (Knuth and Moore 1975): every value is for the player to move.
 
 
-class _Node(NamedTuple):
-    """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
-
-    state: State
-    next_action: jax.Array  # int32 [], lower actions have been searched.
-    best: jax.Array  # float32 [], the value so far; -inf at first.
-    alpha: jax.Array  # float32 [], a value that the mover can already force.
-    beta: jax.Array  # float32 [], a value beyond which the opponent avoids this node.
-    reward: jax.Array  # float32 [], of the move to this node, for the player who made it.
-    discount: jax.Array  # float32 [], of that move.
-
-
-class _Progress(NamedTuple):
-    stack: _Node
-    depth: jax.Array  # int32 [], the top of the stack; -1 when done.
-    nodes: jax.Array  # int32 [], visited so far.
-    q_values: jax.Array  # float32 [A], of the root's actions.
-
-
-def minimax_agent(
-    game: Game,
-    depth: int | None = None,
-    evaluate: Evaluator | None = None,
-    params: Any = None,
-    *,
-    prune: bool = False,
-) -> Agent:
+def minimax_agent(game: Game, depth: int | None = None, *, prune: bool = False) -> Agent:
     """Makes a player that searches all lines to a depth and plays the first best action.
 
-    Decisions have the value, the value of every action, and the number of visited positions,
-    including the root. The weights are equal over the best actions.
+    Decisions have the value and the value of every action; positions at the horizon count as drawn.
+    The weights are equal over the best actions.
 
     Args:
       game: the rules.
       depth: moves to look ahead; the length of the longest game if None.
-      evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
-        evaluator is; a plain function counts as random.
-      params: the parameters of the evaluator.
-      prune: whether to skip positions as in alpha-beta. With a deterministic evaluator, the value
-        and the action stay the same. The values of other actions are only upper bounds, so the
-        chosen action has all of the weight.
+      prune: whether to skip positions as in alpha-beta. The value and the action stay the same. The
+        values of other actions are only upper bounds, so the chosen action has all of the weight.
     """
     if depth is not None and depth < 1:
         raise ValueError(f"the search depth is {depth}: use 1 or more")
@@ -209,94 +176,54 @@ def minimax_agent(
             "uct, or, in a game that can be enumerated, perfect"
         )
     name = "alpha-beta" if prune else "minimax"
-    max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
-    evaluate = checked(game, evaluate or uniform_evaluator(game))
+    search = functools.partial(_search, game, min(depth or game.max_plies, game.max_plies), prune)
 
     def act(params, key, states):
-        keys = jax.random.split(key, check_batch(game, states))
-        search = functools.partial(_search, game, max_depth, prune, evaluate, params)
-        result = jax.vmap(search)(keys, states)
+        del params, key
+        check_batch(game, states)
+        window = -jnp.float32(jnp.inf), jnp.float32(jnp.inf)
         legal = jax.vmap(game.legal_actions)(states)
-        value, action = result.stack.best[:, 0], choose(result.q_values, legal)
-        best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
+        q_values = jax.vmap(lambda state: search(state, *window))(states)
+        action, value = choose(q_values, legal), jnp.max(q_values, axis=-1)
+        weights = _uniform_over(legal & (q_values == value[:, None]))
         if prune:
-            best = jax.nn.one_hot(action, game.num_actions, dtype=jnp.float32)
-        return Decision(
-            action=action,
-            weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
-            value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
-            q_values=jnp.where(legal, result.q_values, 0.0),
-            nodes=result.nodes,
-        )
+            weights = jax.nn.one_hot(action, game.num_actions, dtype=jnp.float32)
+        value = jnp.where(jnp.any(legal, axis=-1), value, 0.0)
+        return Decision(action, weights, value, jnp.where(legal, q_values, 0.0))
 
-    label = name if depth is None else f"{name}({depth})"
-    return Agent(label, act, params, deterministic=is_deterministic(evaluate))
+    return Agent(name if depth is None else f"{name}({depth})", act, deterministic=True)
 
 
-def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
-    """Searches one state; the value is the root's `best`."""
-    infinity, zero = jnp.float32(jnp.inf), jnp.float32(0)
-    root = _Node(state, jnp.int32(0), -infinity, -infinity, infinity, zero, zero)
-    start = _Progress(
-        stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
-        depth=jnp.int32(0),
-        nodes=jnp.int32(1),
-        q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
-    )
+def _search(
+    game: Game, depth: int, prune: bool, state: State, alpha: jax.Array, beta: jax.Array
+) -> jax.Array:
+    """Returns the values of a state's actions after all lines of `depth` moves, `float32 [A]`.
 
-    def advance(progress: _Progress) -> _Progress:
-        stack, depth, nodes, q_values = progress
-        node = jax.tree.map(lambda leaf: leaf[depth], stack)
-        actions = jnp.arange(game.num_actions)
-        todo = game.legal_actions(node.state) & (actions >= node.next_action)
-        descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
+    They are -inf for actions that are illegal or skipped. The mover can already force `alpha`;
+    the opponent avoids this state if its value is `beta` or more.
+    """
+
+    def is_unfinished(now):
+        todo, values = now
+        return jnp.any(todo) & ((jnp.max(values) < beta) | (not prune))
+
+    def examine(now):
+        todo, values = now
         action = jnp.argmax(todo).astype(jnp.int32)
-        following = jnp.where(descend, action + 1, node.next_action)
-        next_action = stack.next_action.at[depth].set(following)
-        nodes = nodes + descend.astype(jnp.int32)
-        step = play(game, node.state, action)
-        over = game.is_over(step.state)
-        is_leaf = over | (depth + 1 == max_depth)
-        one = jax.tree.map(lambda leaf: leaf[None], step.state)
-        _, values, *_ = evaluate(params, jax.random.fold_in(key, nodes), one)
-        leaf_value = jnp.where(over, 0.0, values[0])
-        # A leaf's value is backed up to this node, and a completed node's value to its parent.
-        value = jnp.where(
-            descend,
-            step.reward + step.discount * leaf_value,
-            node.reward + node.discount * node.best,
-        )
-        has_value = jnp.where(descend, is_leaf, depth > 0)
-        at = jnp.where(descend, depth, depth - 1)
-        best = jnp.where(has_value & (value > stack.best[at]), value, stack.best[at])
-        stack = stack._replace(
-            next_action=next_action,
-            best=stack.best.at[at].set(best),
-            alpha=stack.alpha.at[at].set(jnp.maximum(stack.alpha[at], best)),
-        )
-        is_action = has_value & (at == 0) & (actions == next_action[at] - 1)
-        # The child has the window of this node, from the perspective of its own mover.
-        low, high = node.alpha - step.reward, node.beta - step.reward
-        same = step.discount > 0
-        child = _Node(
-            state=step.state,
-            next_action=jnp.int32(0),
-            best=-infinity,
-            alpha=jnp.where(same, low, -high),
-            beta=jnp.where(same, high, -low),
-            reward=step.reward,
-            discount=step.discount,
-        )
-        down = descend & ~is_leaf
-        slot = jnp.where(down, depth + 1, max_depth)  # Out of range: dropped.
-        return _Progress(
-            stack=jax.tree.map(lambda old, new: old.at[slot].set(new, mode="drop"), stack, child),
-            depth=depth + down.astype(jnp.int32) - (~descend).astype(jnp.int32),
-            nodes=nodes,
-            q_values=jnp.where(is_action, value, q_values),
-        )
+        step = play(game, state, action)
+        value = step.reward
+        if depth > 1:
+            # The window from the perspective of who moves next.
+            low = jnp.maximum(alpha, jnp.max(values)) - step.reward
+            high = beta - step.reward
+            same = step.discount > 0
+            window = jnp.where(same, low, -high), jnp.where(same, high, -low)
+            best = jnp.max(_search(game, depth - 1, prune, step.state, *window))
+            value += jnp.where(step.discount == 0, 0.0, step.discount * best)
+        return todo.at[action].set(False), values.at[action].set(value)
 
-    return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
+    start = game.legal_actions(state), jnp.full(game.num_actions, -jnp.inf, jnp.float32)
+    return jax.lax.while_loop(is_unfinished, examine, start)[1]
 
 
 def _uniform_over(mask: jax.Array) -> jax.Array:

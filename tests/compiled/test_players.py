@@ -32,7 +32,7 @@ from small import take
 from tables import bench, pile_states
 
 ROWS = 8
-DEPTHS = {"tic_tac_toe": 3, "misere_pile": None}  # None: to the end.
+DEPTHS = {"tic_tac_toe": 4, "misere_pile": 9}
 SCORED = {"value", "q_values"}
 SEARCHED = SCORED | {"prior", "visit_counts"}
 HAS = {  # The fields of a decision in addition to the action and the weights.
@@ -42,8 +42,8 @@ HAS = {  # The fields of a decision in addition to the action and the weights.
     "puct": SEARCHED,
     "gumbel": SEARCHED,
     "uct": SEARCHED - {"prior"},
-    "minimax": SCORED | {"nodes"},
-    "alpha_beta": SCORED | {"nodes"},
+    "minimax": SCORED,
+    "alpha_beta": SCORED,
 }
 
 
@@ -57,8 +57,8 @@ def make_agent(kind, name="tic_tac_toe"):
         "random": lambda: random_agent(game),
         "network": lambda: network_agent(game, evaluate, table),
         "uct": lambda: search_agent(game, UCT(num_simulations=8), rollout_evaluator(game)),
-        "minimax": lambda: minimax_agent(game, DEPTHS[name], evaluate, table),
-        "alpha_beta": lambda: minimax_agent(game, DEPTHS[name], evaluate, table, prune=True),
+        "minimax": lambda: minimax_agent(game, DEPTHS[name]),
+        "alpha_beta": lambda: minimax_agent(game, DEPTHS[name], prune=True),
     }[kind]()
 
 
@@ -97,7 +97,6 @@ def test_a_player_is_as_deterministic_as_its_evaluator(tic_tac_toe):
         for agent in (
             network_agent(tic_tac_toe, evaluate, None),
             search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
-            minimax_agent(tic_tac_toe, 1, evaluate),
         ):
             assert agent.deterministic == (evaluate is known)
     assert not search_agent(tic_tac_toe, UCT(num_simulations=2), known).deterministic
@@ -110,41 +109,37 @@ def test_no_evaluator_makes_a_player_play_an_illegal_action(tic_tac_toe):
         return jnp.full((len(states.board), 9), params), values, values
 
     states = jax.tree.map(lambda leaf: leaf[None], from_board([1, -1, 1, 0, 0, 0, 0, 0, 0]))
-    agents = [network_agent(tic_tac_toe, evaluate, None)]
-    agents += [minimax_agent(tic_tac_toe, 1, evaluate, prune=prune) for prune in (False, True)]
-
-    @jax.jit
-    def act(value):
-        return [agent.act(value, jax.random.key(0), states).action[0] for agent in agents]
-
+    act = jax.jit(network_agent(tic_tac_toe, evaluate, None).act)
     for value in (np.nan, -np.inf):
-        assert min(act(np.float32(value))) >= 3, value
+        assert act(np.float32(value), jax.random.key(0), states).action[0] >= 3, value
 
 
 @pytest.mark.parametrize(
     ("name", "rules"), [("tic_tac_toe", tic_tac_toe), ("misere_pile", misere_pile)]
 )
 def test_minimax_equals_the_recursion(name, rules, some_states):
-    """Values, actions and visited positions equal those of the recursive implementation."""
+    """Values and actions equal those of the recursive implementation."""
     states = take(some_states, slice(ROWS)) if name == "tic_tac_toe" else pile_states()
-    a_bench, table, values = bench(name), bench(name).random_table(), []
-    depth = DEPTHS[name] or 9
-
-    def evaluate(position):
-        return float(table.values[a_bench.number(np.array(position.board), position.player)])
-
+    depth, values = DEPTHS[name], []
     for kind in ("minimax", "alpha_beta"):
         decision, prune = ask(make_agent(kind, name), states), kind == "alpha_beta"
         rows = zip(states.board.tolist(), states.player.tolist(), strict=True)
         for row, (board, player) in enumerate(rows):
             position = Position(tuple(board), player, False)
-            expected = minimax.search(rules, evaluate, position, depth, prune)
+            expected = minimax.search(rules, position, depth, prune)
             found = {action: decision.q_values[row, action] for action in expected.outcomes}
             assert found == expected.outcomes
             assert decision.value[row] == expected.value
             assert decision.action[row] == max(expected.outcomes, key=expected.outcomes.get)
-            assert decision.nodes[row] == expected.positions
         values.append(decision.value)
+    np.testing.assert_array_equal(*values)
+
+
+def test_alpha_beta_where_the_same_player_always_moves(tic_tac_toe, some_states):
+    game = tic_tac_toe._replace(player=lambda state: jnp.int8(0))
+    states = take(some_states, slice(ROWS))
+    agents = [minimax_agent(game, 3, prune=prune) for prune in (False, True)]
+    values = [ask(agent, states).value for agent in agents]
     np.testing.assert_array_equal(*values)
 
 
