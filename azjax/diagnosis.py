@@ -14,7 +14,7 @@ import numpy as np
 
 from azjax import _files as files
 from azjax import runs, training
-from azjax.games.base import Game, State, is_chance, play, random_step, where
+from azjax.games.base import Game, play, random_step
 from azjax.games.check import check_game
 from azjax.games.rows import distinct, pack
 from azjax.networks.base import Network
@@ -22,14 +22,13 @@ from azjax.players import arena, network_agent, random_agent, search_agent, stat
 from azjax.runs import checkpoint
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import is_pretrained, read_settings
-from azjax.training import Parts, TrainState, metrics, selfplay
+from azjax.training import Parts, TrainState, selfplay
 from azjax.training.learner import learning_rate, policy_loss
 from azjax.training.targets import Sample
 
-_GAMES = 200  # Of each match.
+_GAMES = 200  # Of each match, and random ones.
 _SAMPLES = 1024  # From the buffer.
-_MOST_ACTIONS = 128  # In games with more, only wins in one move are looked for.
-_FEWEST = 20  # Decided positions that are needed.
+_FEWEST = 20  # Won positions that are needed.
 
 
 class Finding(NamedTuple):
@@ -56,23 +55,20 @@ def diagnose(
     state, damage = checkpoint.restore(folder, parts, mesh, sets_aside=False)
     if state is None:
         raise runs.CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
-    records = metrics.read_records(folder / "metrics.jsonl")
     advice = "an older one was examined; resume the run to set this one aside"
     found = [Finding("checkpoint", sentence, advice) for sentence in damage]
-    return found + examine(config, parts, state, records)
+    return found + examine(config, parts, state)
 
 
-def examine(
-    config: Config, parts: Parts, state: TrainState, records: list[dict[str, Any]]
-) -> list[Finding]:
-    """Examines a state of training; `records` are those of `metrics.jsonl`."""
+def examine(config: Config, parts: Parts, state: TrainState) -> list[Finding]:
+    """Examines a state of training."""
     try:
         check_game(parts.game)
     except AssertionError as error:  # Nothing else means anything then.
         advice = "fix the rules: `azjax.check_game` names the position"
         return [Finding("contract of the game", str(error), advice)]
-    keys = [jax.random.fold_in(state.key, 2**31 - number) for number in range(1, 6)]
-    key_samples, key_moves, key_matches, key_signs, key_starts = keys
+    keys = [jax.random.fold_in(state.key, 2**31 - number) for number in range(1, 5)]
+    key_samples, key_moves, key_matches, key_signs = keys
     self_play = jax.jit(functools.partial(selfplay.self_play, parts))
     games = jax.random.split(key_moves, parts.selfplay.games)
     _, moves = self_play(state.learner.average, games, state.games, state.archive)
@@ -86,13 +82,9 @@ def examine(
         *_strength(parts, params, key_matches),
         _signs(parts, params, key_signs),
         _policies(parts.network, params, samples),
-        _ages(parts),
         _repeats(samples, parts.game.most_positions),
-        _openings(parts, state, key_starts),
         _ends(parts, state, moves.discount),
         *_rate(config, state),
-        *_gradients(config, records),
-        _units(parts, state, samples),
     ]
 
 
@@ -102,8 +94,7 @@ def _strength(parts: Parts, params: Any, key: jax.Array) -> list[Finding]:
     network = network_agent(game, evaluate, params)
     search = search_agent(game, parts.search, evaluate, params)
     key_openings, key_random, key_network = jax.random.split(key, 3)
-    keys = jax.random.split(key_openings, 8)
-    openings = jax.vmap(functools.partial(_random_position, game, 2))(keys)
+    openings = arena.draw_openings(game, key_openings, 8, 2)
     found = []
     for first, second, key, name in (
         (network, random_agent(game), key_random, "network against random play"),
@@ -120,53 +111,28 @@ def _strength(parts: Parts, params: Any, key: jax.Array) -> list[Finding]:
 
 
 def _signs(parts: Parts, params: Any, key: jax.Array) -> Finding:
-    """Compares the signs of values with those of positions that two plies decide."""
+    """The values of positions of random games in which a move wins at once must be positive."""
     game = parts.game
-    key_states, key = jax.random.split(key)
-    keys = jax.random.split(key_states, 2 * _SAMPLES)
-    states = jax.jit(jax.vmap(functools.partial(_random_position, game, game.max_plies)))(keys)
-    truth = np.asarray(jax.jit(jax.vmap(functools.partial(decided, game)))(states))
-    rows = np.flatnonzero(truth)[:_SAMPLES]
+    key_games, key = jax.random.split(key)
+
+    def random_game(key):
+        def move(state, key):
+            step = jax.vmap(functools.partial(play, game, state))(jnp.arange(game.num_actions))
+            wins = game.legal_actions(state) & (step.discount == 0) & (step.reward > 0)
+            return random_step(game, key, state).state, (state, jnp.any(wins))
+
+        return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+
+    states, is_won = jax.jit(jax.vmap(random_game))(jax.random.split(key_games, _GAMES))
+    rows, plies = (index[:_SAMPLES] for index in np.nonzero(is_won))
     if len(rows) < _FEWEST:
-        return Finding("signs of values", f"only {len(rows)} positions are decided in two plies")
-    states = jax.tree.map(lambda leaf: leaf[rows], states)
+        return Finding("signs of values", f"only {len(rows)} positions are won in one move")
+    states = jax.tree.map(lambda leaf: leaf[rows, plies], states)
     _, values, *_ = jax.jit(parts.evaluate)(params, key, states)
-    share = float(np.mean(np.sign(values) == truth[rows]))
-    sentence = f"right in {share:.0%} of {len(rows)} positions that two plies decide"
+    share = float(np.mean(np.asarray(values) > 0))
+    sentence = f"right in {share:.0%} of {len(rows)} positions that are won in one move"
     advice = "check the sign of `reward` and `player` in the game, and of a custom value target"
     return Finding("signs of values", sentence, advice if share < 0.6 else "")
-
-
-def decided(game: Game, state: State) -> jax.Array:
-    """Returns 1 if a move wins at once, -1 if the opponent can after every move, 0 if neither."""
-    actions = jnp.arange(game.num_actions)
-
-    def wins(state):
-        step = jax.vmap(functools.partial(play, game, state))(actions)
-        return jnp.any(game.legal_actions(state) & (step.discount == 0) & (step.reward > 0)), step
-
-    win, step = wins(state)
-    if game.num_actions > _MOST_ACTIONS:
-        return win.astype(jnp.int32)
-    loses = (step.discount == -1) & jax.vmap(lambda after: wins(after)[0])(step.state)
-    loses &= ~jax.vmap(functools.partial(is_chance, game))(step.state)
-    legal = game.legal_actions(state)
-    lost = jnp.any(legal) & jnp.all(~legal | loses | ((step.discount == 0) & (step.reward < 0)))
-    return win.astype(jnp.int32) - (~win & lost)
-
-
-def _random_position(game: Game, most: int, key: jax.Array) -> State:
-    """Returns an unfinished position after up to `most` random moves."""
-    key_length, key_moves = jax.random.split(key)
-    length = jax.random.randint(key_length, (), 0, most + 1)
-
-    def move(state, inputs):
-        ply, key = inputs
-        after = random_step(game, key, state).state
-        return where((ply < length) & ~game.is_over(after), after, state), None
-
-    keys = jax.random.split(key_moves, most)
-    return jax.lax.scan(move, game.init(), (jnp.arange(most), keys))[0]
 
 
 def _policies(network: Network, params: Any, samples: Sample) -> Finding:
@@ -181,36 +147,12 @@ def _policies(network: Network, params: Any, samples: Sample) -> Finding:
     return Finding("policy", sentence, advice if kl > 0.9 * start else "")
 
 
-def _ages(parts: Parts) -> Finding:
-    new = parts.selfplay.games * parts.selfplay.unroll_length
-    age = parts.replay.capacity / new
-    uses = parts.replay.batch_size * parts.learner.steps / new
-    sentence = f"a position stays for {age:.0f} iterations and is used {uses:.1f} times in all"
-    old, often = age > 200, uses > 200
-    advice = "lower replay.capacity" if old else "lower learner.steps, or play more games"
-    return Finding("age of samples", sentence, advice if old or often else "")
-
-
 def _repeats(samples: Sample, most_positions: int | None) -> Finding:
-    number, different = len(samples.value), _count_different(samples.planes)
+    number, different = len(samples.value), len(distinct(pack(samples.planes))[0])
     most = min(number, most_positions or number)
     sentence = f"{different / number:.0%} of {number} samples are different"
     advice = "games repeat: add selfplay.opening_share, noise or temperature, or more games"
     return Finding("repetition", sentence, advice if different < 0.05 * most else "")
-
-
-def _openings(parts: Parts, state: TrainState, key: jax.Array) -> Finding:
-    config, keys = parts.selfplay, jax.random.split(key, 256)
-    count = _count_different(selfplay.start_games(config, parts.game, keys, state.archive))
-    drawn = getattr(parts.search, "gumbel_scale", config.temperature and config.temperature_plies)
-    sentence = f"{count} different starts among 256"
-    advice = "all games start alike, and moves are not drawn: raise selfplay.opening_share"
-    return Finding("openings", sentence, advice if count == 1 and not drawn else "")
-
-
-def _count_different(rows: Any) -> int:
-    """Counts the different rows of a tree of arrays `[N, ...]`."""
-    return len(distinct(pack(rows))[0])
 
 
 def _ends(parts: Parts, state: TrainState, discounts: jax.Array) -> Finding:
@@ -231,37 +173,3 @@ def _rate(config: Config, state: TrainState) -> list[Finding]:
     sentence = f"{rate:.2g} at step {step:,}; its peak is {settings.learning_rate:.2g}"
     advice = "the schedule has ended: raise learner.decay_steps or learner.final_learning_rate"
     return [Finding("learning rate", sentence, advice if over else "")]
-
-
-def _gradients(config: Config, records: list[dict[str, Any]]) -> list[Finding]:
-    norms = [r["grad_norm"] for r in records[-10:] if r.get("grad_norm") is not None]
-    if not norms:
-        return []
-    norm = float(np.median(norms))
-    clip = 0.0 if config.parts else config.learner.clip_norm
-    sentence = f"median norm {norm:.2g} in the last {len(norms)} iterations"
-    if norm == 0:
-        return [Finding("gradients", sentence, "nothing is learned: check a custom loss")]
-    wild = clip and norm > 100 * clip
-    advice = "nearly every step is clipped: lower learner.learning_rate"
-    return [Finding("gradients", sentence, advice if wild else "")]
-
-
-def _units(parts: Parts, state: TrainState, samples: Sample) -> Finding:
-    """A unit whose weights have no gradient, in any sample, is dead."""
-    variables = state.learner.variables
-
-    def loss(params):
-        changed = {**variables, "params": params}
-        outputs, _ = parts.network.train(changed, samples.planes, None)
-        policy = policy_loss(outputs[0], samples.policy, samples.legal)
-        return jnp.mean(policy) + jnp.mean(jnp.square(outputs[1] - samples.value))
-
-    grads = jax.tree.leaves(jax.jit(jax.grad(loss))(variables["params"]))
-    layers = [leaf.reshape(-1, leaf.shape[-1]) for leaf in grads if leaf.ndim > 1]
-    # Outputs for actions that are never legal have no gradient.
-    layers = [leaf for leaf in layers if leaf.shape[-1] != parts.game.num_actions]
-    dead = max((float(jnp.mean(jnp.all(leaf == 0, axis=0))) for leaf in layers), default=0.0)
-    sentence = f"{dead:.0%} of the units of one layer have no gradient"
-    advice = "units are dead: lower learner.learning_rate and start again"
-    return Finding("dead units", sentence, advice if dead > 0.5 else "")

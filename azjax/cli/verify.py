@@ -23,7 +23,7 @@ from azjax.games.base import (
     explain_size,
     name_actions,
 )
-from azjax.games.rows import batches
+from azjax.games.rows import in_batches
 from azjax.players.statistics import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.enumeration import LOSS
@@ -31,7 +31,6 @@ from azjax.proof.labelled import BATCH, count_errors, rates
 from azjax.proof.seat_proof import SeatProof, explore_seat
 from azjax.runs import pretrained
 from azjax.runs.player import Player, changed, is_pretrained
-from azjax.training.memory import check_trees
 
 _LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
 
@@ -103,19 +102,10 @@ def _verify(options: Options, player: Player) -> int:
         goal = certificates.default_goal(player.game)
     certificates.check_goal(goal, player.game)
     solution = console.solve(player.game)
-    steps = certificates.verify_in_slices(player, options.simulations or None, solution)
-    verdicts, certificate = [], None
-    with console.progress() as bar:
-        task = bar.add_task("", total=len(solution.decisions))
-        for step in steps:
-            if isinstance(step, certificates.Certificate):
-                certificate = step
-                continue
-            bar.update(task, description=step.player, completed=step.done)
-            verdicts += [step.verdict] if step.verdict else []
-    assert certificate is not None  # The last step.
+    with console.busy(f"verifying every position of {player.game.name}…"):
+        certificate = certificates.verify(player, options.simulations or None, solution=solution)
     console.show_certificate(certificate)
-    actions = np.asarray(verdicts[0].actions)
+    actions = np.asarray(certificates.examine(player, solution).actions)
     outcomes = solution.action_values[solution.decisions]
     _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     return 0 if certificate.reaches(goal) else 1
@@ -179,11 +169,9 @@ def _answer(player: Player, positions: Positions, num_simulations: int) -> Any:
     search = None
     if num_simulations:
         search = changed(player.parts.search, num_simulations=num_simulations)
-        check_trees(search, player.game, BATCH)
     policy = functools.partial(certificates.policy, player, search)
     with console.busy(_name(num_simulations)):
-        answers = [*batches(policy, (positions.states,), BATCH)]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *answers)
+        return in_batches(policy, (positions.states,), BATCH)
 
 
 def _name(num_simulations: int) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from azjax import _files as files
 from azjax import _processes as processes
 from azjax import training
-from azjax._commands import write_note
 from azjax.games import solver
 from azjax.games.rows import in_batches
 from azjax.proof import certificate as certificates
@@ -69,16 +68,15 @@ class Verification(Callback):
 
     def on_start(self, loop: Loop) -> None:
         """Verifies the first network, if that takes little time or the run is resumed."""
-        self._update(loop, is_due=self.every == 1 or loop.iteration > 0)
+        if self.every == 1 or loop.iteration > 0:
+            self.verdict = self._examine(loop.average)
 
     def on_iteration(self, loop: Loop) -> None:
         """Verifies the network if it is due, and adds the verdict to the record."""
-        self._update(loop, is_due=loop.is_last or loop.iteration % self.every == 0)
+        is_due = loop.is_last or loop.iteration % self.every == 0
+        self.verdict = self._examine(loop.average) if is_due else None
         if self.verdict is not None:
             loop.add(**self.verdict.counts(), value_error=self.verdict.value_error)
-
-    def _update(self, loop: Loop, is_due: bool) -> None:
-        self.verdict = self._examine(loop.average) if is_due else None
 
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate:
         """Verifies the network, and returns the certificate.
@@ -118,40 +116,35 @@ class Certification(Callback):
 
         `display`: whether to print on stderr that searches are verified, which takes a while.
         """
-        self._verification, self._seed = verification, seed
-        self._display = display and jax.process_index() == 0
+        self._verification, self._seed, self._display = verification, seed, display
         self._goal: certificates.Goal = goal
-        self._path, self._trained = pathlib.Path(path), False
+        self._path = pathlib.Path(path)
         self.certificate: certificates.Certificate | None = None
         self.reached = False
 
     def on_start(self, loop: Loop) -> None:
         """Stops a resumed run that has already reached its goal."""
         if loop.iteration > 0:
-            self._check_goal(loop)
+            self.on_iteration(loop)
 
     def on_iteration(self, loop: Loop) -> None:
         """Stops training in all processes when each of them has proved the goal."""
-        self._trained = True
-        self._check_goal(loop)
-
-    def _check_goal(self, loop: Loop) -> None:
         verdict, certificate = self._verification.verdict, None
         if verdict is not None and certificates.reached(self._goal, verdict):
             certificate = self._certify(loop)
-        holds = certificate is not None and certificate.reaches(self._goal)
-        unproved = processes.any_of(not holds)
-        if not unproved:
+        unproved = certificate is None or not certificate.reaches(self._goal)
+        if not processes.any_of(unproved):
             self.certificate, self.reached, loop.stop = certificate, True, True
 
     def _certify(self, loop: Loop) -> certificates.Certificate:
         if self._display and loop.parts.game.is_small:
-            write_note("verifying the network with its searches, in every position")
+            processes.note("verifying the network with its searches, in every position")
         return self._verification.certify(loop, self._seed)
 
     def on_end(self, loop: Loop) -> None:
-        """Writes the certificate of the last network, in process 0."""
-        if processes.any_of(self._trained or not self._is_of(loop.iteration)):
+        """Writes the certificate of the last network, in process 0, unless the file has it."""
+        has_trained = loop.record.iteration > 0
+        if processes.any_of(has_trained or not self._is_of(loop.iteration)):
             processes.in_first(lambda: self._write(loop))
 
     def _is_of(self, iteration: int) -> bool:
@@ -190,9 +183,10 @@ class LabelledEvaluation(Callback):
         evaluate = functools.partial(certificates.policy, player, search)
         answers = in_batches(evaluate, (self._positions.states,), BATCH)
         shares = rates(self._positions, count_errors(self._positions, *answers))
-        errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
-        if MEAN in shares.errors:
-            errors = {"error": errors.pop(f"error/{MEAN}")} | errors
+        errors = {
+            "error" if name == MEAN else f"error/{name}": share.estimate
+            for name, share in shares.errors.items()
+        }
         if MEAN in shares.sign_errors:
             errors["sign_error"] = shares.sign_errors[MEAN].estimate
         return errors

@@ -12,8 +12,8 @@ import functools
 import importlib.metadata
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -23,13 +23,11 @@ from azjax._settings import Count, checked
 from azjax._version import __version__
 from azjax.games import solver
 from azjax.games.base import Game, State, explain_size
-from azjax.games.rows import batches
+from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.enumeration import LARGE_LOSS, Verdict, verify_outputs
 from azjax.runs.player import Player, changed
-from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel, make_search
-from azjax.training.memory import check_trees
-from azjax.training.parts import Parts
+from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel
 
 # A number is a bound on the largest loss of expected outcome in a game with chance.
 Goal = Literal["perfect", "unbeatable", "never"] | float
@@ -112,17 +110,16 @@ _ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
 def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
     """Returns the title and the rows that show a certificate, which is given as JSON."""
     title = "Not proved: this player can be beaten"
-    if content["unbeatable"]:
-        title = "Unbeatable: no losing line as first or second player"
     if "largest_loss" in content:
         loss = f"{content['largest_loss']:.4f}"
         title = f"Verified: no move loses more than {loss} of the expected outcome"
     elif content["perfect"]:
         title = "Perfect: every move keeps the outcome, in every reachable position"
-    values = [(label, content[name]) for name, label in _ROWS.items() if name in content]
-    rows = [(label, "unknown" if x is None else _write(x)) for label, x in values]
+    elif content["unbeatable"]:
+        title = "Unbeatable: no losing line as first or second player"
+    rows = [(label, _write(content[name])) for name, label in _ROWS.items() if name in content]
     rows[3:3] = [
-        (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
+        (f"blunders, network + {s['algorithm']}({s['num_simulations']})", _write(s["blunders"]))
         for s in content["searches"]
     ]
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
@@ -130,9 +127,8 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
 
 
 def _write(value: Any) -> str:
-    if isinstance(value, float):
-        value = round(value, 6)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    is_number = isinstance(value, int | float)
+    return f"{round(value, 6):,}" if is_number else value or "unknown"
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
@@ -151,16 +147,12 @@ def default_goal(game: Game) -> Goal:
 
 def check_goal(goal: Goal, game: Game) -> None:
     """Raises a ValueError if nothing can be proved about this goal in a game that can be solved."""
-    if isinstance(goal, float) and (game.chance is None or not 0 <= goal <= 2):
-        raise ValueError(
-            f"until is {goal}, but a bound on the loss is for games with dice, from 0 to 2: use "
-            "'perfect' or 'unbeatable' for others"
-        )
-    if goal == "unbeatable" and game.chance is not None:
-        raise ValueError(
-            f"until is {goal!r}, but {game.name} has dice, so every player can lose: use a bound "
-            "on the largest loss of expected outcome, such as 0.01"
-        )
+    use, fits = "'perfect' or 'unbeatable', as it has no dice", not isinstance(goal, float)
+    if game.chance is not None:  # Every player can lose.
+        use = "'perfect' or a bound on the loss of expected outcome, from 0 to 2, such as 0.01"
+        fits = 0 <= goal <= 2 if isinstance(goal, float) else goal != "unbeatable"
+    if not fits:
+        raise ValueError(f"until is {goal!r}: in {game.name}, use {use}")
 
 
 def versions() -> dict[str, str]:
@@ -185,13 +177,13 @@ def searches_to_verify(
     have 32 simulations, and another search its own number.
     """
     kinds = {kind.algorithm: kind for kind in (PUCT(), Gumbel(), search)}
-
-    def sized(kind: Algorithm) -> Algorithm:
-        if num_simulations is None and kind.algorithm not in ALGORITHMS:
-            return kind
-        return changed(kind, num_simulations=num_simulations or 32)
-
-    return tuple(sized(kind) for kind in kinds.values() if kind.is_deterministic)
+    return tuple(
+        kind
+        if num_simulations is None and kind.algorithm not in ALGORITHMS
+        else changed(kind, num_simulations=num_simulations or 32)
+        for kind in kinds.values()
+        if kind.is_deterministic
+    )
 
 
 def policy(player: Player, search: Algorithm | None, states: State) -> tuple[jax.Array, jax.Array]:
@@ -202,48 +194,16 @@ def policy(player: Player, search: Algorithm | None, states: State) -> tuple[jax
     """
     if search is None:
         return player.evaluate(states)
-    return _compiled(player.parts, search)(player.params, states)
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(parts: Parts, search: Algorithm) -> Callable:
-    """Compiles a search without its tree, which takes less time than `Player.search`."""
-    find = make_search(search, parts.game, parts.evaluate)
-
-    def play(params, states):
-        result = find(params, jax.random.key(0), states)
-        played = jax.nn.one_hot(result.action, parts.game.num_actions)
-        return played, (played * result.q_values).sum(axis=1)
-
-    return jax.jit(play)
-
-
-class Progress(NamedTuple):
-    """The progress of a verification."""
-
-    player: str  # `network alone`, or a search, such as `puct(32)`.
-    done: int  # Verified positions.
-    verdict: Any = None  # The `Verdict`, after all positions.
+    result = player.search(jax.random.key(0), states, search)
+    played = jax.nn.one_hot(result.action, player.game.num_actions)
+    return played, (played * result.q_values).sum(axis=1)
 
 
 def examine(player: Player, solution: Solution, search: Algorithm | None = None) -> Verdict:
     """Verifies a network, alone or with a search."""
-    *_, last = examine_in_slices(player, solution, search)
-    return last.verdict
-
-
-def examine_in_slices(
-    player: Player, solution: Solution, search: Algorithm | None
-) -> Iterator[Progress]:
-    """Yields the progress of `examine`."""
-    name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
-    size, outputs, done = min(len(solution.decisions), SLICE), [], 0
     evaluate = functools.partial(policy, player, search)
-    for scores, values in batches(evaluate, (solution.decision_states,), size):
-        outputs.append((scores, values))
-        yield Progress(name, done := done + len(values))
-    scores, values = map(np.concatenate, zip(*outputs, strict=True))
-    yield Progress(name, done, verify_outputs(solution, scores, values))
+    size = min(len(solution.decisions), SLICE)
+    return verify_outputs(solution, *in_batches(evaluate, (solution.decision_states,), size))
 
 
 def verify(
@@ -252,7 +212,7 @@ def verify(
     """Verifies a player in every position of its game: its network alone, and with searches.
 
     The overrides of a player are not used. `azjax.proof.verify_outputs` verifies any other policy,
-    such as an evaluator. `verify_in_slices` also yields its progress.
+    such as an evaluator.
 
     Args:
       player: a trained player, from `azjax.load`.
@@ -260,63 +220,38 @@ def verify(
         `searches_to_verify`.
       solution: the solution of the game; by default it is computed.
     """
-    *_, certificate = verify_in_slices(player, simulations, solution)
-    return certificate
-
-
-def verify_in_slices(
-    player: Player, simulations: Sequence[int] | None = None, solution: Solution | None = None
-) -> Iterator[Any]:
-    """Yields the `Progress` of `verify`, and last the certificate."""
     started = time.monotonic()
-    if not isinstance(player, Player):
-        raise ValueError(
-            f"player is of type {type(player).__name__}, not Player: use a trained player, or "
-            "verify another policy, from states to scores of actions and values, with "
-            "azjax.proof.verify_outputs(solution, *policy(solution.decision_states))"
-        )
-    seed = None if player.run_dir is None else runs.read_config(player.run_dir).seed
+    game, parts = checked("player", player, Player).game, player.parts
     simulations = checked("simulations", simulations, tuple[Count, ...] | None)
-    if not player.game.enumerable:
-        advice = "play a seat against every reply instead, with prove_seat"
-        if player.game.chance is not None:
-            advice = "play matches instead, with azjax.players.arena"
-        raise ValueError(f"{explain_size(player.game)}: {advice}")
-    numbers = [None] if simulations is None else [number for number in simulations if number]
-    searches = [
-        search for number in numbers for search in searches_to_verify(player.parts.search, number)
-    ]
-    solution = solver.solve(player.game) if solution is None else solution
-    for search in searches:
-        check_trees(search, player.game, min(len(solution.decisions), SLICE))
-    verdicts = []
-    for search in (None, *searches):
-        for step in examine_in_slices(player, solution, search):
-            yield step
-            if step.verdict is not None:
-                verdicts.append(step.verdict)
-    verdict, *searched = verdicts
-    verified = (
-        VerifiedSearch(
-            algorithm=search.algorithm,
-            num_simulations=int(search.num_simulations),
-            blunders=int(each.blunders),
-            largest_loss=each.counts().get("largest_loss"),
+    if not game.enumerable:
+        raise ValueError(
+            f"{explain_size(game)}: play matches instead, with azjax.players.arena, or in a game "
+            "without dice a seat against every reply, with prove_seat"
         )
-        for search, each in zip(searches, searched, strict=True)
-    )
-    selfplay, moves = player.parts.selfplay, player.moves
+    numbers = [None] if simulations is None else [number for number in simulations if number]
+    searches = [search for number in numbers for search in searches_to_verify(parts.search, number)]
+    solution = solver.solve(game) if solution is None else solution
+    alone, *searched = (examine(player, solution, search) for search in (None, *searches))
+    moves = player.moves
     if moves is None:
-        moves = player.iteration * selfplay.games * selfplay.unroll_length
-    yield Certificate(
-        game=player.game.name,
+        moves = player.iteration * parts.selfplay.games * parts.selfplay.unroll_length
+    return Certificate(
+        game=game.name,
         decision_states=len(solution.decisions),
-        searches=tuple(verified),
-        **verdict.counts(),
+        searches=tuple(
+            VerifiedSearch(
+                search.algorithm,
+                int(search.num_simulations),
+                int(verdict.blunders),
+                verdict.counts().get("largest_loss"),
+            )
+            for search, verdict in zip(searches, searched, strict=True)
+        ),
+        **alone.counts(),
         iterations=player.iteration,
         moves=moves,
         seconds=round(time.monotonic() - started, 1),
-        seed=seed,
+        seed=None if player.run_dir is None else runs.read_config(player.run_dir).seed,
         versions=versions(),
         device=device_name(jax.devices()[:1]),
     )

@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     # `float32 [D]`, by how much each action lowers the expected outcome, in games with chance.
     losses: jax.Array | None = None
 
-    def counts(self) -> dict[str, float]:
+    def counts(self) -> dict[str, Any]:
         """Returns the results by their names in records and certificates."""
         if self.losses is not None:
             return {
@@ -74,30 +74,25 @@ def _verify_outputs(
     scores: jax.Array,
     values: jax.Array,
 ) -> Verdict:
-    legal = solution.legal[solution.decisions]
-    actions = choose(scores, legal)
     truth = solution.values[solution.decisions]
+    actions = choose(scores, solution.legal[solution.decisions])
+    chosen = solution.decisions, actions
+    losses = losing_lines = sign_errors = None
     if has_chance:
-        losses = truth - solution.action_values[solution.decisions, actions]
+        losses = truth - solution.action_values[chosen]
         is_blunder = losses > LOSS
-        return Verdict(
-            blunders=jnp.sum(is_blunder, dtype=jnp.int32),
-            losing_lines=None,
-            value_sign_errors=None,
-            value_error=jnp.mean(jnp.abs(values - truth)),
-            is_blunder=is_blunder,
-            actions=actions,
-            losses=losses,
-        )
-    optimal = solution.optimal[solution.decisions]
-    is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
+    else:
+        is_blunder = ~solution.optimal[chosen]
+        losing_lines = count_losing_lines(solution._replace(layers=layers), actions)
+        sign_errors = jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32)
     return Verdict(
         blunders=jnp.sum(is_blunder, dtype=jnp.int32),
-        losing_lines=count_losing_lines(solution._replace(layers=layers), actions),
-        value_sign_errors=jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32),
+        losing_lines=losing_lines,
+        value_sign_errors=sign_errors,
         value_error=jnp.mean(jnp.abs(values - truth)),
         is_blunder=is_blunder,
         actions=actions,
+        losses=losses,
     )
 
 

@@ -70,8 +70,6 @@ def explore(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
-    if not len(starts):
-        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
     symmetries = symmetries_of(game, symmetric).actions
     settings = {"seat": int(seat), "symmetric": bool(symmetric)}
     ply_files.begin(game, folder, symmetries, starts, part_size, settings)
@@ -86,11 +84,9 @@ def explore(
         if not here.bounds[-1]:
             break
         if ply + shortest >= game.max_plies:
-            [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
             raise ValueError(
-                f"{game.name} is not over after {len(line)} moves, the actions {list(line)}, and "
-                f"its max_plies is {game.max_plies}: set max_plies to the length of its longest "
-                "game"
+                f"{game.name} lasts longer than its max_plies, {game.max_plies}: set max_plies to "
+                "the length of its longest game"
             )
         games = 0.0
         with contextlib.closing(_explore_ply(game, choose, symmetries, here)) as paths:
@@ -99,7 +95,7 @@ def explore(
                 games += part["onward"]
                 state = state._replace(ply=ply, positions=done, total=int(here.bounds[-1]))
                 yield (state := _add_part(state, folder, part))
-        if not ply_files.ply_path(folder, ply + 1).exists():
+        if not ply_files.has_ply(folder, ply + 1):
             ply_files.gather(folder, ply, part_size)
         for path in (*here.folder.glob("children-*"), *here.folder.glob("part-*")):
             remove(path)
@@ -155,7 +151,7 @@ def _explore_ply(
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
     for ply in itertools.count():
-        if not ply_files.ply_path(folder, ply).exists():
+        if not ply_files.has_ply(folder, ply):
             return
         ends = map(ply_files.read, ply_files.read_ply(folder, ply).paths(ply_files.ENDS))
         if lost := [pair for part in ends for pair in part["lost"]]:

@@ -31,7 +31,7 @@ from azjax._files import check_digest, digest_file, read_sealed, remove, write_s
 from azjax._processes import cores
 from azjax.games import rows as packing
 from azjax.games.base import Game
-from azjax.proof.replies import Line, merge, players_and_legal, replay
+from azjax.proof.replies import Line, merge, replay
 
 _WORKERS = min(cores(), 8)  # Threads; each holds one part in memory.
 _SETTINGS, _SUMMARY = "settings.json", "summary.json"
@@ -134,12 +134,8 @@ def begin(
         )
     for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
         remove(leftover)
-    if ply_path(folder, 0).exists():
+    if has_ply(folder, 0):
         return
-    _, legal = players_and_legal(game, replay(game, lines))
-    if not legal.any(axis=1).all():
-        over = list(lines[legal.any(axis=1).argmin()])
-        raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
     write_sealed(path, settings)
     rows = _first_rows(game, symmetries, lines)
@@ -159,21 +155,23 @@ def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> n
     return rows
 
 
-def write_ply(ply_folder: pathlib.Path, parts: Iterable[np.ndarray]) -> None:
-    """Writes the positions of a ply, atomically."""
-    temporary = ply_folder.with_suffix(".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+def has_ply(folder: pathlib.Path, ply: int) -> bool:
+    """Whether a ply was written to its end: its summary is the last file."""
+    return (ply_path(folder, ply) / _SUMMARY).exists()
+
+
+def write_ply(here: pathlib.Path, parts: Iterable[np.ndarray]) -> None:
+    """Writes the positions of a ply."""
+    shutil.rmtree(here, ignore_errors=True)  # Of an exploration that was killed.
+    here.mkdir(parents=True)
     bounds, games, digests = [0], 0.0, {}
     for part in (part for part in parts if len(part)):
         for name, rows in ((PARTS, part), (MOVES, repack_fields(part[["parent", "action"]]))):
             name = name.format(len(bounds) - 1)
-            digests[name] = save(temporary / name, rows)
+            digests[name] = save(here / name, rows)
         bounds.append(bounds[-1] + len(part))
         games += float(part["games"].sum())
-    content = {"place": _place(ply_folder / _SUMMARY), "bounds": bounds, "games": games}
-    write_sealed(temporary / _SUMMARY, content | {"files": digests})
-    temporary.rename(ply_folder)
+    write(here / _SUMMARY, {"bounds": bounds, "games": games, "files": digests})
 
 
 def gather(folder: pathlib.Path, ply: int, part_size: int) -> None:

@@ -98,11 +98,6 @@ class Analysis:
         return not (self.legal & ~self.refuted).any()
 
     @property
-    def value(self) -> float:
-        """The expected value of the best move."""
-        return self.expected[self.legal].max()
-
-    @property
     def best(self) -> int:
         """The move to play: the chosen one, unless it is refuted or another is clearly better."""
         left = np.where(self.legal & ~self.refuted, self.expected, -np.inf)
@@ -168,7 +163,7 @@ def repair_games(
         value, is_lost = -1.0, True
         for analysis, ply in reversed(played):
             analysis.update(line[ply], value, is_lost)
-            value, is_lost = analysis.value, analysis.is_lost
+            value, is_lost = analysis.expected[analysis.legal].max(), analysis.is_lost
         played = list(itertools.takewhile(lambda each: not each[0].is_lost, played))
         if played and not any(analysis in starts for analysis, _ in played):
             analysis, ply = _find_mistake(line, played)
@@ -178,10 +173,7 @@ def repair_games(
         for line, analysis in analyses.items()
         if analysis in starts or analysis.refuted.any()
     }
-    moves = [analysis.best for analysis in changed]
-    refuted = [analysis.refuted for analysis in changed]
-    symmetries = symmetries_of(game, symmetric).actions
-    table = _add(game, table, [*changed.values()], moves, refuted, symmetries)
+    table = _add(game, table, changed, symmetries_of(game, symmetric).actions)
     return table, [line for analysis, line in starts.items() if not analysis.is_lost]
 
 
@@ -198,20 +190,17 @@ def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analy
 
 
 def _add(
-    game: Game,
-    table: OverrideTable,
-    lines: list[Line],
-    moves: list[int],
-    refuted: list[np.ndarray],
-    symmetries: np.ndarray,
+    game: Game, table: OverrideTable, analyses: dict[Analysis, Line], symmetries: np.ndarray
 ) -> OverrideTable:
-    """Adds the moves and refuted moves after lines to a table; new moves replace old ones."""
-    if not lines:
+    """Adds the best and refuted moves after lines to a table; new moves replace old ones."""
+    if not analyses:
         return table
-    played = [tuple(symmetry[[*line]]) for symmetry in symmetries for line in lines]
+    moves = [analysis.best for analysis in analyses]
+    refuted = np.stack([analysis.refuted for analysis in analyses])
+    played = [tuple(symmetry[[*line]]) for symmetry in symmetries for line in analyses.values()]
     states = [replay(game, played), table.states]
     actions = np.concatenate([*symmetries[:, moves], table.actions]).astype(np.int32)
-    losing = [*(np.stack(refuted)[:, np.argsort(each)] for each in symmetries), table.refuted]
+    losing = [*(refuted[:, np.argsort(each)] for each in symmetries), table.refuted]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
     first, which = packing.distinct(packing.pack(states))
     union = np.zeros((len(first), game.num_actions), bool)

@@ -6,7 +6,7 @@ the player, or every reply.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from azjax.games.base import Game, State, check_rewards, init_batch, is_reward
 
 Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
+# `bool [N]`, whether the player is to move, and `bool [N, A]`, its move or every reply.
+Moves = tuple[np.ndarray, np.ndarray]
 
 _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that are stored for each part.
@@ -55,13 +57,6 @@ def draw_within(
     return replay(game, [line[:ply] for line, ply in zip(drawn, plies, strict=True)]), plies
 
 
-class Moves(NamedTuple):
-    """The moves to make in `N` positions."""
-
-    is_player: np.ndarray  # `bool [N]`, whether the player is to move.
-    played: np.ndarray  # `bool [N, A]`, the move of the player, or every reply.
-
-
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
     """Returns the players to move, `int8 [N]`, and the legal actions, `bool [N, A]`."""
     return packing.in_batches(_inspect(game), (states,), _BATCH)
@@ -80,13 +75,13 @@ def choose_moves(
     if not has_move.all():
         line = list(line_to(int(has_move.argmin())))
         raise ValueError(
-            f"{game.name} has no legal move after the actions {line}, and is not over there: "
-            "correct its legal_actions or is_over"
+            f"{game.name} has no legal move after the actions {line}: if it is over there, leave "
+            "this start out, and otherwise correct its legal_actions or is_over"
         )
     is_player = player == seat
     places = np.flatnonzero(is_player)
     if not len(places):
-        return Moves(is_player, played)
+        return is_player, played
     chosen = np.asarray(act(packing.unpack(game, rows["images"][places, 0])))
     if chosen.shape != places.shape:
         raise ValueError(
@@ -103,21 +98,22 @@ def choose_moves(
             f"{list(line_to(row))}: {np.flatnonzero(played[row]).tolist()} are legal there"
         )
     played[places] = is_chosen
-    return Moves(is_player, played)
+    return is_player, played
 
 
 def make_moves(
     game: Game, symmetries: np.ndarray, rows: np.ndarray, moves: Moves, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Returns the rows of the next positions, and the content of `ends-N.json`; see `ply_files`."""
-    parents, actions = np.nonzero(moves.played)
+    is_player, played = moves
+    parents, actions = np.nonzero(played)
     before = rows["images"][parents]
     transformed = symmetries[:, actions].T.ravel().astype(np.int32)
     made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
     check_rewards(game, is_reward(rewards, over))
     rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
-    signs = np.where(moves.is_player[parents], 1, -1)
+    signs = np.where(is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros(3)
@@ -127,7 +123,7 @@ def make_moves(
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
-    arrays = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
+    arrays = {"decisions": is_player.sum(), "moves": counts, "games": games, "lost": lost}
     ends: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
     return merge(children), ends | {"onward": float(children["games"].sum())}
 

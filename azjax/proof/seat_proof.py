@@ -15,7 +15,6 @@ from azjax._files import Path, digest_arrays, remove
 from azjax._settings import AnySimulations, Count, checked
 from azjax.games.base import Game, State, state_shapes
 from azjax.games.rows import in_batches
-from azjax.networks.base import observed_planes
 from azjax.players import Agent, Decision
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.proof import exhaustive
@@ -73,9 +72,8 @@ def repair(
 ) -> SeatProof:
     """Plays a player against every reply, and overrides moves until no game is lost.
 
-    It stops after at most `rounds` rounds, even if games are still lost. The network does not
-    change. The result contains the override table; `is_proof` is true if all games of the player
-    with this table were explored and none is lost. The arguments are those of `prove_seat`.
+    It stops after at most `rounds` rounds, even if games are still lost. The arguments are those of
+    `prove_seat`.
     """
     return prove_seat(player, seat, run_dir, rounds=rounds, **settings)
 
@@ -90,8 +88,8 @@ def prove_seat(
 ) -> SeatProof:
     """Plays a player against every reply; with `rounds`, also repairs moves that lose.
 
-    The network does not change; better moves go into an override table. All results are stored in
-    the folder, so an interrupted call resumes. `explore_seat` also yields its progress.
+    The network does not change; better moves go into an override table, for which the result holds.
+    An interrupted call resumes from the folder. `explore_seat` also yields its progress.
 
     Args:
       player: the trained player.
@@ -131,7 +129,7 @@ def explore_seat(
         check_links(run_dir)
         path.parent.mkdir(parents=True, exist_ok=True)
         games = _Games(player, SEATS[seat], simulations, path)
-        lock = path.parent, f"{games.name}.lock", "explores the games of this player"
+        lock = path.parent, f"{path.name}.lock", "explores the games of this player"
         stack.enter_context(directory.hold(*lock))
         table = empty_table(player.game)
         if rounds and path.exists():
@@ -160,19 +158,17 @@ def _digest(player: Player, table: OverrideTable) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _code(parts: Parts) -> bytes:
-    """Returns the programs of the rules and the network; another version of JAX may change them."""
-    game, network, state = parts.game, parts.network, state_shapes(parts.game)
-    planes = observed_planes(game, network.encoding)
-    folded = jax.eval_shape(lambda: network.fold(network.init(jax.random.key(0))))
-    programs: list[tuple[Any, ...]] = [
-        (game.init,),
-        (game.step, state, jax.ShapeDtypeStruct((), np.int32)),
-        *((rule, state) for rule in (game.legal_actions, game.is_over, game.player)),
-        (lambda state: game.observe(state, network.encoding), state),
-        (network.infer, folded, jax.ShapeDtypeStruct((1, *planes.shape), planes.dtype)),
-    ]
-    texts = (jax.jit(function).lower(*shapes).as_text() for function, *shapes in programs)
-    return "".join(texts).encode()
+    """Returns the program of the rules and the network; another version of JAX may change it."""
+    game, network = parts.game, parts.network
+
+    def run(state, action, params):
+        rules = game.legal_actions(state), game.is_over(state), game.player(state)
+        planes = game.observe(state, network.encoding)
+        return game.init(), game.step(state, action), rules, network.infer(params, planes[None])
+
+    params = jax.eval_shape(lambda: network.fold(network.init(jax.random.key(0))))
+    action = jax.ShapeDtypeStruct((), np.int32)
+    return jax.jit(run).lower(state_shapes(game), action, params).as_text().encode()
 
 
 class _Games(NamedTuple):
@@ -183,10 +179,6 @@ class _Games(NamedTuple):
     simulations: int
     path: pathlib.Path
 
-    @property
-    def name(self) -> str:
-        return self.path.name.removesuffix(TABLE_SUFFIX)
-
     def explore(self, table: OverrideTable) -> Generator[Exploration, None, SeatProof]:
         """Plays the player with an override table against every reply.
 
@@ -195,8 +187,9 @@ class _Games(NamedTuple):
         all copies are explored. A network with exact sums does not need this if it plays without a
         search and without a table: its moves are then exactly symmetric.
         """
-        game, network, has_table = self.player.game, self.player.parts.network, len(table.actions)
-        name = self.name + ("-overrides" if has_table else "")
+        game, network = self.player.game, self.player.parts.network
+        has_table = len(table.actions) > 0
+        name = self.path.name.removesuffix(TABLE_SUFFIX) + "-overrides" * has_table
         prefix = f"{name}-{_digest(self.player, table)}"
         if has_table:
             for folder in self.path.parent.glob(f"{name}-*"):

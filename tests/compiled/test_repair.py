@@ -155,7 +155,6 @@ def test_the_best_move_is_not_a_refuted_one():
         if analysis.chosen in left and gain <= 0.5:
             best = analysis.chosen
         assert (analysis.best, analysis.is_lost) == (best, not left)
-        assert analysis.value == max(analysis.expected[analysis.legal])
         others += best != analysis.chosen
     assert others > 100
 

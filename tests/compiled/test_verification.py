@@ -15,6 +15,7 @@ from azjax.networks import MLPConfig
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Verification
 from azjax.proof.enumeration import count_losing_lines, verify_outputs
+from azjax.runs import player as player_module
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -43,7 +44,7 @@ def alone(solution):
 
 
 def test_searches_are_verified_with_their_settings_and_without_noise(solution, monkeypatch, alone):
-    calls, checked = [], []
+    calls = []
 
     def make_search(search, game, evaluate):
         def find(params, key, states, temperature=0.0, add_noise=False, tree=None):
@@ -56,19 +57,14 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
 
         return find
 
-    monkeypatch.setattr(certificates, "make_search", make_search)
+    monkeypatch.setattr(player_module, "make_search", make_search)
     monkeypatch.setattr(certificates, "SLICE", 1000)
-    monkeypatch.setattr(certificates, "check_trees", lambda *given: checked.append(given))
     parts = PARTS._replace(search=PUCT(c_puct=0.3))
     player = Player(parts, parts.network.fold(VARIABLES), 7, moves=77)
     with sharing():
-        *steps, certificate = certificates.verify_in_slices(player, (6,), solution)
+        certificate = certificates.verify(player, (6,), solution=solution)
     searches = PUCT(num_simulations=6, c_puct=0.3), Gumbel(num_simulations=6)
     assert calls == [(search, 0.0, False) for search in searches]
-    assert checked == [(search, PARTS.game, 1000) for search in searches]
-    names, sizes = ("network alone", "puct(6)", "gumbel(6)"), (1000, 2000, 3000, 4000, 4520)
-    done = [step[:2] for step in steps if step.verdict is None]
-    assert done == [(name, size) for name in names for size in sizes]
     legal, optimal = solution.legal[solution.decisions], solution.optimal[solution.decisions]
     played = legal.argmax(axis=1), 8 - legal[:, ::-1].argmax(axis=1)
     blunders = [(~optimal[np.arange(4520), actions]).sum() for actions in played]
@@ -134,6 +130,7 @@ def test_a_larger_game_is_verified_every_few_iterations_and_at_the_end(
     monkeypatch.setattr(verification, "_examine", lambda variables: alone)
 
     def is_verified(iteration, method, last=9):
+        verification.verdict = None
         getattr(verification, method)(make_loop(iteration, last))
         return verification.verdict is not None
 

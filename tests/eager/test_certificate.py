@@ -56,10 +56,9 @@ def examined(monkeypatch):
             searches.append([])
         else:
             searches[-1].append(search.num_simulations)
-        blunders = {"puct": 15, "gumbel": 16}[search.algorithm] if search else 11
-        yield certificates.Progress("", 4520, verdict_of(blunders))
+        return verdict_of({"puct": 15, "gumbel": 16}[search.algorithm] if search else 11)
 
-    monkeypatch.setattr(certificates, "examine_in_slices", examine)
+    monkeypatch.setattr(certificates, "examine", examine)
     return searches
 
 
@@ -91,7 +90,7 @@ def test_what_is_verified_by_default_and_by_request(examined):
         verify(Player(PARTS, {}, 6), simulations, solution=SOLUTION)
     assert examined == [[32, 32], [], [8, 8, 9, 9]]
     large = Player(PARTS._replace(game=make("connect_four")), {})
-    said = "connect_four has too many positions to enumerate: play a seat against every reply"
+    said = "connect_four has too many positions to enumerate: play matches instead, with azjax"
     assert_refused((lambda: verify(large), said))
 
 
@@ -164,8 +163,9 @@ class Examined:
         return dataclasses.replace(with_faults([]), **given, iterations=loop.iteration, seed=seed)
 
 
-def loop_at(iteration):
-    return types.SimpleNamespace(parts=PARTS, iteration=iteration, started=0.0, stop=False)
+def loop_at(iteration, has_trained=True):
+    record = types.SimpleNamespace(iteration=iteration * has_trained)
+    return types.SimpleNamespace(parts=PARTS, iteration=iteration, record=record, stop=False)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, tmp_pat
     verification, path, loop = Examined(results), tmp_path / "certificate.json", loop_at(0)
     certification = Certification(verification, goal, 5, path, display=True)
     while loop.iteration < 4 and not loop.stop:
-        loop.iteration += 1
+        loop.iteration = loop.record.iteration = loop.iteration + 1
         verification.next()
         certification.on_iteration(loop)
         assert certification.reached == loop.stop == (loop.iteration == stop)
@@ -204,7 +204,7 @@ def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resum
     path = tmp_path / "certificate.json"
     for iteration in (0, 1):
         path.write_text(old := f'{{"iterations": {iteration}}}')
-        verification, loop = Examined([(0, 0, 0), (1, 0, 0)]), loop_at(iteration)
+        verification, loop = Examined([(0, 0, 0), (1, 0, 0)]), loop_at(iteration, False)
         verification.next()
         certification = Certification(verification, "perfect", 5, path)
         certification.on_start(loop)
@@ -215,7 +215,7 @@ def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resum
     certification.on_end(loop)
     assert json.loads(path.read_text())["blunders"] == 0
     verification.next()
-    certification = Certification(verification, "perfect", 5, path)
+    certification, loop = Certification(verification, "perfect", 5, path), loop_at(1)
     certification.on_iteration(loop)
     certification.on_end(loop)
     assert json.loads(path.read_text())["blunders"] == 1

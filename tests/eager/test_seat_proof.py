@@ -170,7 +170,7 @@ def test_wrong_arguments_are_one_sentence(tmp_path, monkeypatch):
         (prove(random, "first", simulations=4), "puct is a random search, so nothing can be"),
         (prove(random, "first", rounds=2), "network alone, and no repair"),
         (lambda: azjax.repair(*first, 1.5), "rounds is 1.5, which is not of type int"),
-        (lambda: azjax.verify(PLAYER.agent), "type Agent, not Player...proof.verify_outputs("),
+        (lambda: azjax.verify(PLAYER.agent), "player is Agent...which is not of type Player"),
         (lambda: azjax.verify(PLAYER, 32), "simulations is 32, which is not of type tuple"),
         (lambda: azjax.export(PLAYER.agent, "x.stablehlo"), "player is Agent...which is not of"),
         (lambda: azjax.make(["hex:4"]), "the game is ['hex:4']: use a name, such as 'hex:6' or"),

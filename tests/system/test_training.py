@@ -54,6 +54,11 @@ def test_a_few_iterations_improve_the_player_and_raise_no_alarm(tmp_path, capfd)
     assert damage.name == "checkpoint" and "8" in damage.sentence and damage.advice
     assert not any(finding.advice for finding in rest)
     assert not (tmp_path / "run/damaged").exists()
+    player = azjax.load(tmp_path / "run", iteration=7)
+    parts, infer = player.parts, player.parts.network.infer
+    network = parts.network._replace(infer=lambda *given: (infer(*given)[0], -infer(*given)[1]))
+    wrong = diagnosis._signs(parts._replace(network=network), player.params, jax.random.key(0))
+    assert wrong.sentence.startswith("right in ") and wrong.advice
 
 
 SMALL = Config(
