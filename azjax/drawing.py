@@ -20,10 +20,7 @@ from azjax._files import Path, check_folder, write_text
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
 PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
-LAST = {  # Attributes of the mark on the last move.
-    **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
-    **{"stroke-dasharray": "3 2", "rx": 3},
-}
+_LAST = {"class": "az-last", "fill": "none", "stroke": "#8c959f", "stroke-dasharray": "3 2"}
 _LOOKS = {1: (COLOR_X, "az-x"), -1: (COLOR_O, "az-o")}  # Color and CSS class of a player.
 CELL = 30  # Width of a cell in drawing units, which do not depend on the size in pixels.
 _HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon; its width is `CELL`.
@@ -99,7 +96,6 @@ def canvas(width: float, height: float, *children, scale: float = 1.0, label=Non
 def board(
     cells: Sequence[int] | np.ndarray,
     shape: tuple[int, int],
-    lines: np.ndarray | None = None,
     *,
     values: Sequence[float] | np.ndarray | None = None,
     labels: Sequence[str] | None = None,
@@ -113,7 +109,6 @@ def board(
     Args:
       cells: `[H * W]`, row-major: 1 = X, -1 = O, 0 = empty.
       shape: `(H, W)`.
-      lines: `[L, K]`, the cells of each winning line; a line that one player fills is crossed out.
       values: `[H * W]`, in [0, 1]: a heat map behind the stones; larger values are more opaque.
       labels: `[H * W]`, text for empty cells.
       last: the cell of the last move, which is marked.
@@ -136,15 +131,15 @@ def board(
             parts.append(grid.outline(center, 0, heat | {"class": "az-heat"}))
     parts += grid.lines
     if last is not None:
-        parts.append(grid.outline(grid.centers[last], 2, LAST))
+        parts.append(grid.outline(grid.centers[last], 2, _LAST))
     for i, mark in enumerate(stones.tolist()):
         if mark:
-            parts.append((_disc if discs else _stone)(grid.centers[i], mark))
+            parts.append(_stone(grid.centers[i], mark, discs))
         elif labels is not None and labels[i]:
-            parts.append(_cell_label(grid.centers[i], labels[i]))
-    if lines is not None:
-        complete = np.abs(stones[lines].sum(axis=1)) == lines.shape[1]
-        parts += [_strike(*(grid.centers[line[i]] for i in (0, -1))) for line in lines[complete]]
+            x, y = grid.centers[i]
+            look = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
+            look |= {"fill": _INK, "class": "az-label"}
+            parts.append(node("text", {"x": x, "y": y} | look, labels[i]))
     group = node("g", {"transform": "translate(2 2)"}, *parts)
     marks = np.where(stones == 1, "X", np.where(stones == -1, "O", ".")).reshape(shape)
     label = "board " + " ".join("".join(row) for row in marks)
@@ -254,37 +249,21 @@ def _hexagons(shape: tuple[int, int]) -> _Grid:
     return _Grid(centers, hexagon, [hexagon(c, 0, look) for c in centers], sides, width, height)
 
 
-def _stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
-    color, name = _LOOKS[mark]
-    return _mark(center, mark, 1.0, {"stroke": color, "class": name, "stroke-width": 3.5})
-
-
-def _disc(center: tuple[float, float], mark: int) -> ElementTree.Element:
-    color, name = _LOOKS[mark]
-    circle = node("circle", {"cx": center[0], "cy": center[1], "r": CELL * 0.42})
-    cut = _mark(center, mark, 0.5, {"stroke": PAPER, "class": "az-cut", "stroke-width": 2})
-    return node("g", {"fill": color, "class": f"az-disc {name}"}, circle, cut)
-
-
-def _mark(center, mark: int, scale: float, look: dict[str, Any]) -> ElementTree.Element:
-    """Draws a cross for 1 and a ring for -1."""
-    x, y = center
-    look = look | {"fill": "none", "stroke-linecap": "round"}
+def _stone(center: tuple[float, float], mark: int, is_disc: bool) -> ElementTree.Element:
+    """Draws a cross for 1 and a ring for -1; in a disc, they are cut out."""
+    (x, y), (color, name) = center, _LOOKS[mark]
+    scale, look = 1.0, {"stroke": color, "class": name, "stroke-width": 3.5}
+    if is_disc:
+        scale, look = 0.5, {"stroke": PAPER, "class": "az-cut", "stroke-width": 2}
+    look |= {"fill": "none", "stroke-linecap": "round"}
     if mark == 1:
         arm = CELL * 0.24 * scale
         side = 2 * arm
         cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
-        return node("path", {"d": cross} | look)
-    return node("circle", {"cx": x, "cy": y, "r": CELL * 0.26 * scale} | look)
-
-
-def _cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
-    x, y = center
-    attributes = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
-    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | attributes, text)
-
-
-def _strike(start: tuple[float, float], end: tuple[float, float]) -> ElementTree.Element:
-    (x1, y1), (x2, y2) = start, end
-    attributes = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
-    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | attributes)
+        stone = node("path", {"d": cross} | look)
+    else:
+        stone = node("circle", {"cx": x, "cy": y, "r": CELL * 0.26 * scale} | look)
+    if not is_disc:
+        return stone
+    disc = node("circle", {"cx": x, "cy": y, "r": CELL * 0.42})
+    return node("g", {"fill": color, "class": f"az-disc {name}"}, disc, stone)

@@ -18,7 +18,7 @@ from azjax.cli.train import choose_new
 from azjax.comparison import Curves, Effect
 from azjax.runs.config import Config, is_custom
 from azjax.training import Parts
-from azjax.viz.comparison import write_comparison
+from azjax.viz.chart import write_comparison
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
         )
     effects = result.effects(options.target)
     _show(options.target, result.curves, effects)
-    page = write_comparison(options.out.with_suffix(".html"), result, effects)
+    page = write_comparison(options.out.with_suffix(".html"), result)
     print(f"results: {options.out}\npage: {page}")
     return 0
 

@@ -45,7 +45,7 @@ def make(rows: int = 6, columns: int = 7, in_a_row: int = 4) -> Game:
         symmetries=_symmetries(rows, columns),
         most_positions=square.bound_positions(_fillings(rows, columns)),
         positions=positions if size == (6, 7, 4) else None,
-        display=display(*size),
+        display=display(rows, columns),
     )
 
 
@@ -85,7 +85,7 @@ def positions() -> Positions:
     return Positions(square.State(*states), outcomes, classes, class_of, apart=("decisive",))
 
 
-def display(rows: int, columns: int, in_a_row: int) -> Display:
+def display(rows: int, columns: int) -> Display:
     """Returns the display; its text has the names of the columns below the board."""
     names, width = [str(column + 1) for column in range(columns)], len(str(columns))
 
@@ -99,12 +99,5 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
         texts = [*marks.tolist(), names]
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
-    return square.make_display(
-        (rows, columns),
-        names,
-        find_cells,
-        render=render,
-        cell_size=24,
-        lines=find_lines(rows, columns, in_a_row),
-        discs=True,
-    )
+    look = {"cell_size": 24, "discs": True}
+    return square.make_display((rows, columns), names, find_cells, render, **look)

@@ -29,7 +29,7 @@ def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
         init=lambda: square.start(np.zeros(cells)),
         symmetries=symmetries(rows, columns),
         most_positions=square.bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
-        display=display(*size),
+        display=display(rows, columns),
     )
 
 
@@ -43,7 +43,7 @@ def symmetries(rows: int, columns: int) -> Symmetries:
     return Symmetries(cells=cells, actions=cells)
 
 
-def display(rows: int, columns: int, in_a_row: int) -> Display:
+def display(rows: int, columns: int) -> Display:
     """Returns the display; in its text, empty cells show their names."""
     names = square.cell_names(rows, columns)
     width = max(map(len, names))
@@ -57,13 +57,7 @@ def display(rows: int, columns: int, in_a_row: int) -> Display:
         texts = [" " + " | ".join(row) for row in np.reshape(cells, (rows, columns))]
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
-    return square.make_display(
-        (rows, columns),
-        names,
-        render=render,
-        cell_size=40,
-        lines=find_lines(rows, columns, in_a_row),
-    )
+    return square.make_display((rows, columns), names, render=render, cell_size=40)
 
 
 def place_stone(

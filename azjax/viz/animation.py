@@ -7,7 +7,9 @@ reduced motion, only the last frame is shown.
 """
 
 import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -35,10 +37,11 @@ _STYLE = """
 .az-animation-frame { opacity: 0 }
 .az-animation-frame:last-of-type { opacity: 1 }
 """
+_QUIET = {"class": "az-animation-quiet", "font-size": 13}
 _LEGEND = (  # Styles of the dots, their meaning, and the distance from the left and the bottom.
-    (("ok",), "plays an optimal move", 16, 38),
-    (("over",), "game over", 260, 38),
-    (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies", 16, 16),
+    (("ok",), "plays an optimal move", 16, 42),
+    (("over",), "game over", 260, 42),
+    (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies", 16, 20),
 )
 
 
@@ -52,8 +55,8 @@ class Atlas(NamedTuple):
     ply: np.ndarray  # `int [C]`, moves made so far.
     classes: np.ndarray  # `int [D]`, the dot of every decision state.
     members: np.ndarray  # `int [C]`, decision states of the dot; 0 where the game is over.
-    x: np.ndarray  # `float32 [C]`; neighbors are 1 apart.
-    y: np.ndarray  # `float32 [C]`, from top to bottom.
+    x: np.ndarray  # `[C]`; neighbors are 1 apart.
+    y: np.ndarray  # `[C]`, from top to bottom.
 
 
 def make_atlas(game: Game, solution: Solution) -> Atlas:
@@ -71,13 +74,12 @@ def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places blocks of dots below each other; each block is filled column by column."""
     xs, ys, top = [], [], 0
     for size in sizes:
-        rows = -(-size // _COLUMNS)
-        columns = -(-size // max(rows, 1))
-        column, row = np.divmod(np.arange(size), max(rows, 1))
-        xs.append(column + (_COLUMNS - columns) / 2)
+        rows = max(-(-size // _COLUMNS), 1)
+        column, row = np.divmod(np.arange(size), rows)
+        xs.append(column + (_COLUMNS - -(-size // rows)) / 2)
         ys.append(top + row)
         top += rows + 1
-    return np.concatenate(xs).astype(np.float32), np.concatenate(ys).astype(np.float32)
+    return np.concatenate(xs), np.concatenate(ys)
 
 
 def save_blunders(run_dir: Path, iteration: int, is_blunder: np.ndarray) -> None:
@@ -140,26 +142,23 @@ def draw_run(run_dir: Path, game: Game, solution: Solution) -> Drawing:
 def draw_animation(atlas: Atlas, iterations: np.ndarray, is_blunder: np.ndarray) -> Drawing:
     """Draws the blunders of the network, `bool [K, D]`, in `K` iterations."""
     height = _TOP + int(atlas.y.max()) * _PITCH + _BELOW
-    slots = len(iterations) - 1 + _HOLD
-    blunders = [np.bincount(atlas.classes[row], minlength=len(atlas.ply)) for row in is_blunder]
-    frames = []
-    for i, (iteration, counts) in enumerate(zip(iterations, blunders, strict=True)):
-        frame = _frame(atlas, int(iteration), counts)
+    slots, frames = len(iterations) - 1 + _HOLD, []
+    for i, (iteration, row) in enumerate(zip(iterations, is_blunder, strict=True)):
         # A negative delay starts in the middle of the cycle, so the first cycle shows all frames.
-        frame.set("style", f"animation-delay: {(i - slots) * _SECONDS:g}s")
-        frames.append(frame)
+        delay = f"animation-delay: {(i - slots) * _SECONDS:g}s"
+        look = {"class": "az-animation-frame", "style": delay}
+        frames.append(node("g", look, *_frame(atlas, int(iteration), row)))
     label = (
-        f"all {len(atlas.ply):,} positions up to symmetry: {blunders[0].sum():,} blunders after "
-        f"{iterations[0]} iterations, {blunders[-1].sum():,} after {iterations[-1]}"
+        f"all {len(atlas.ply):,} positions up to symmetry: {is_blunder[0].sum():,} blunders after "
+        f"{iterations[0]} iterations, {is_blunder[-1].sum():,} after {iterations[-1]}"
     )
     picture = canvas(
         _WIDTH,
         height,
         node("style", None, _STYLE + _keyframes(slots)),
         node("rect", {"class": "az-animation-paper", "width": _WIDTH, "height": height, "rx": 8}),
-        *_plies(atlas),
+        *_axis_and_legend(atlas, height),
         _dots(atlas, atlas.members == 0, "over"),
-        *_legend(atlas, height),
         *frames,
         label=label,
     )
@@ -181,56 +180,41 @@ def _keyframes(slots: int) -> str:
     )
 
 
-def _frame(atlas: Atlas, iteration: int, blunders: np.ndarray):
+def _frame(atlas: Atlas, iteration: int, is_blunder: np.ndarray) -> Iterator[Element]:
     """Draws the dots of one iteration, its number, and its number of blunders."""
+    blunders = np.bincount(atlas.classes, is_blunder, minlength=len(atlas.ply))
     share = blunders / np.maximum(atlas.members, 1)
-    styles = {
-        "ok": (atlas.members > 0) & (share == 0),
-        "some": (share > 0) & (share < 0.5),
-        "half": (share >= 0.5) & (share < 1),
-        "all": share == 1,
-    }
-    count = int(blunders.sum())
+    limits = [atlas.members == 0, share == 0, share < 0.5, share < 1]
+    styles = np.select(limits, ["over", "ok", "some", "half"], "all")
+    for style in sorted({*styles} - {"over"}):
+        yield _dots(atlas, styles == style, style)
+    count = int(is_blunder.sum())
     text = "1 blunder" if count == 1 else f"{count:,} blunders" if count else "no blunder"
     large = {"x": _RIGHT, "y": 36, "text-anchor": "end", "font-size": 28, "font-weight": 650}
-    return node(
-        "g",
-        {"class": "az-animation-frame"},
-        *(_dots(atlas, where, style) for style, where in styles.items() if where.any()),
-        node("text", {"x": 16, "y": 36, "font-size": 17}, f"iteration {iteration}"),
-        node("text", large, text),
-    )
+    yield node("text", {"x": 16, "y": 36, "font-size": 17}, f"iteration {iteration}")
+    yield node("text", large, text)
 
 
-def _dots(atlas: Atlas, where: np.ndarray, style: str):
+def _dots(atlas: Atlas, where: np.ndarray, style: str) -> Element:
     """Draws dots as one path with round caps, a tenth of the size of separate circles."""
     places = zip(atlas.x[where], atlas.y[where], strict=True)
     points = (f"M{_LEFT + _PITCH * float(x):g} {_TOP + _PITCH * float(y):g}h0" for x, y in places)
     return node("path", {"class": f"az-animation-{style}", "d": "".join(points)})
 
 
-def _plies(atlas: Atlas) -> list:
-    look = {"class": "az-animation-quiet", "font-size": 13, "text-anchor": "middle", "x": 20}
-    rows = [atlas.y[atlas.ply == ply].mean() for ply in range(int(atlas.ply.max()) + 1)]
-    return [
-        node("text", look | {"y": _TOP + _PITCH * float(row) + 4}, ply)
-        for ply, row in enumerate(rows)
-    ]
-
-
-def _legend(atlas: Atlas, height: float) -> list:
-    look = {"class": "az-animation-quiet", "font-size": 13}
-    place = {"x": _RIGHT, "text-anchor": "end"}
-    total = f"{int(atlas.members.sum()):,}"
+def _axis_and_legend(atlas: Atlas, height: float) -> Iterator[Element]:
+    for ply in np.unique(atlas.ply):
+        y = _TOP + _PITCH * float(atlas.y[atlas.ply == ply].mean()) + 4
+        yield node("text", {"x": 20, "y": y, "text-anchor": "middle"} | _QUIET, ply)
     lines = (
-        f"in {total} positions. The dots are all {len(atlas.ply):,}",
+        f"in {int(atlas.members.sum()):,} positions. The dots are all {len(atlas.ply):,}",
         "positions up to symmetry, by the number of moves made",
     )
-    parts = [node("text", look | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(lines)]
+    for y, text in zip((60, 79), lines, strict=True):
+        yield node("text", {"x": _RIGHT, "y": y, "text-anchor": "end"} | _QUIET, text)
     for styles, text, x, below in _LEGEND:
-        y = height - below - 4
-        for j, style in enumerate(styles):
-            dot = {"class": f"az-animation-{style}", "d": f"M{x + 5 + 13 * j} {y:g}h0"}
-            parts.append(node("path", dot))
-        parts.append(node("text", look | {"x": x + 4 + 13 * len(styles), "y": y + 4}, text))
-    return parts
+        for i, style in enumerate(styles):
+            dot = {"class": f"az-animation-{style}", "d": f"M{x + 5 + 13 * i} {height - below:g}h0"}
+            yield node("path", dot)
+        place = {"x": x + 4 + 13 * len(styles), "y": height - below + 4}
+        yield node("text", place | _QUIET, text)

@@ -128,14 +128,13 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
 
 
 def _section(section: Section, i: int, number: dict[int, int]) -> ElementTree.Element:
-    content = section.element
-    if content is None:
+    parts = [node("h2", {"tabindex": -1}, section.title)] if section.title else []
+    parts += [node("p", {"class": "az-intro"}, section.intro)] if section.intro else []
+    parts += [section.element] if section.element is not None else []
+    if section.kind:
         attributes = {"data-kind": section.kind, "data-number": number[id(section.data)]}
-        content = node("div", {"class": "az-component"} | attributes)
-    intro = [node("p", {"class": "az-intro"}, section.intro)] if section.intro else []
-    heading = [node("h2", {"tabindex": -1}, section.title)] if section.title else []
-    look = {"class": "az-section", "id": f"section-{i}"}
-    return node("section", look, *heading, *intro, content)
+        parts.append(node("div", {"class": "az-component"} | attributes))
+    return node("section", {"class": "az-section", "id": f"section-{i}"}, *parts)
 
 
 def _json(data: Any) -> str:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -12,17 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, gallery, node, signed
-from azjax.games.base import (
-    Game,
-    State,
-    Step,
-    check_batch,
-    init_batch,
-    is_chance,
-    name_actions,
-    play,
-    random_action,
-)
+from azjax.games.base import Game, State, Step, check_batch, init_batch, name_actions, play, throw
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.training.parts import Parts
@@ -106,60 +96,51 @@ def draw_tree(game: Game, result: SearchResult, row: int = 0, *, max_nodes: int 
     batch = len(result.action)
     if not 0 <= row < batch:
         raise ValueError(f"row {row} is not in this batch of {batch}: use 0 to {batch - 1}")
-    if max_nodes < 1:
-        raise ValueError(f"max_nodes is {max_nodes}: use 1 or more")
     tree: Any = jax.device_get(jax.tree.map(lambda leaf: leaf[row], result.tree))
     parents, actions, visits = tree.parents, tree.action_from_parent, tree.node_visits
     total = np.count_nonzero(visits)
     # The most visited nodes are connected: a node has more visits than its children together.
-    order = np.lexsort((np.arange(len(visits)), -visits))
-    shown = sorted(order[: min(max_nodes, total)].tolist())
-    children: dict[int, list[int]] = {}
-    for i in sorted(shown[1:], key=lambda i: actions[i]):
-        children.setdefault(int(parents[i]), []).append(i)
+    shown = sorted(np.argsort(-visits, kind="stable")[: min(max_nodes, total)].tolist())
     edge = np.maximum(parents, 0), np.maximum(actions, 0)
     q = tree.children_rewards + tree.children_discounts * tree.children_values
     values = np.where(parents >= 0, q[edge], tree.node_values)
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))[edge]
-    (wide, high), places, edges, boxes = _BOX, _place(children), [], []
+    (wide, high), places, edges, boxes = _BOX, _place(parents, actions, shown), [], []
     for i in shown:
         x, y = places[i]
         if i:
             above, top = places[int(parents[i])]
-            middle = (top + high + y) / 2
-            path = f"M{above} {top + high}C{above} {middle} {x} {middle} {x} {y}"
-            wide_line = {"stroke-width": 1 + 6 * float(visits[i] / visits[0])}
-            look = {"d": path, "fill": "none", "stroke": "#8c959f"}
-            edges.append(node("path", look | wide_line))
+            line = {"x1": above, "y1": top + high, "x2": x, "y2": y}
+            look = {"stroke": "#8c959f", "stroke-width": 1 + 6 * float(visits[i] / visits[0])}
+            edges.append(node("line", line | look))
         state = jax.tree.map(lambda leaf, i=i: leaf[i], tree.embeddings)
-        player, over = int(game.player(state)), bool(game.is_over(state))
         picture = draw_state(game, state, _BOARD, last=int(actions[i]) if i else None).element
-        for name, number in {"x": 6, "y": 5, "width": _BOARD, "height": _BOARD}.items():
-            picture.set(name, str(number))
+        picture.attrib |= {"x": "6", "y": "5", "width": f"{_BOARD}", "height": f"{_BOARD}"}
         lines = [f"N {visits[i]}", f"Q {signed(values[i])}"] + [f"P {priors[i]:.2f}"] * (i > 0)
         look = {"x": wide / 2, "font-size": 10, "fill": "#24292f", "text-anchor": "middle"}
         texts = [node("text", look | {"y": 61 + 12 * n}, line) for n, line in enumerate(lines)]
-        turn = "the game is over" if over else f"{'XO'[player]} to move"
-        title = f"node {i}: {turn}, {visits[i]} visits, Q {signed(values[i])}"
-        color = _FAINT if over else (COLOR_X, COLOR_O)[player]
-        border = {"width": wide, "height": high, "rx": (2, 12)[player], "stroke-width": 1.5}
-        box = node("rect", border | {"fill": "#f6f8fa", "stroke": color})
+        player, over = int(game.player(state)), bool(game.is_over(state))
+        color = {"stroke": _FAINT if over else (COLOR_X, COLOR_O)[player], "stroke-width": 1.5}
+        look = {"width": wide, "height": high, "rx": (2, 12)[player], "fill": "#f6f8fa"}
         place = {"transform": f"translate({x - wide / 2} {y})"}
-        boxes.append(node("g", place, node("title", None, title), box, picture, *texts))
+        boxes.append(node("g", place, node("rect", look | color), picture, *texts))
     caption = f"the {len(shown):,} most visited of {total:,} positions"
-    width, height = max(x for x, _ in places.values()) + 40, max(y for _, y in places.values())
-    width, height = max(width, 8 * len(caption)), height + high + 44
+    width = max(8 * len(caption), *(x + 40 for x, _ in places.values()))
+    height = max(y for _, y in places.values()) + high + 44
     note = node("text", {"x": 8, "y": height - 10, "font-size": 13, "fill": _FAINT}, caption)
     paper = node("rect", {"width": width, "height": height, "rx": 6, "fill": "#ffffff"})
     return canvas(width, height, paper, *edges, *boxes, note, label=caption)
 
 
-def _place(children: Mapping[int, Sequence[int]]) -> dict[int, tuple[float, float]]:
+def _place(
+    parents: np.ndarray, actions: np.ndarray, shown: Sequence[int]
+) -> dict[int, tuple[float, float]]:
     """Returns the middle of the top of every node; a parent is above the middle of its children."""
     places, leaves = {}, itertools.count()
 
     def place(i: int, ply: int) -> float:
-        below = [place(child, ply + 1) for child in children.get(i, ())]
+        children = sorted((j for j in shown if j and parents[j] == i), key=lambda j: actions[j])
+        below = [place(child, ply + 1) for child in children]
         x = (below[0] + below[-1]) / 2 if below else 36.0 + _ACROSS * next(leaves)
         places[i] = x, 8.0 + _DOWN * ply
         return x
@@ -188,70 +169,70 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
 
     Returns:
       `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`: `step` is
-      what the chosen moves return, and `over` is whether they end the game.
+      what the chosen moves and the dice return, and `over` is whether they end the game.
     """
-    search = make_search(parts.search, parts.game, parts.evaluate)
+    game, search = parts.game, make_search(parts.search, parts.game, parts.evaluate)
 
     def run(params, key, states, temperature, add_noise):
-        keys = jax.random.split(key, temperature.shape[0])
+        key_search, key_dice = jax.random.split(key)
+        keys = jax.random.split(key_search, len(temperature))
         result = search(params, keys, states, temperature, add_noise)
-        if parts.game.chance is not None:
-            dice = jax.random.split(jax.random.fold_in(key, 1), len(keys))
-            odds = jax.vmap(parts.game.chance)(states)
-            thrown = jax.vmap(functools.partial(random_action, parts.game))(dice, states)
-            result = _throw(result, odds, thrown)
-        step = jax.vmap(functools.partial(play, parts.game))(states, result.action)
-        return result, step, jax.vmap(parts.game.is_over)(step.state)
+        moved = jax.vmap(functools.partial(play, game))(states, result.action)
+        dice = jax.random.uniform(key_dice, temperature.shape)
+        step = jax.vmap(functools.partial(throw, game))(dice, moved)
+        return result, step, jax.vmap(game.is_over)(step.state)
 
     return jax.jit(run)
 
 
-def _throw(result: SearchResult, odds: jax.Array, thrown: jax.Array) -> SearchResult:
-    """Replaces the moves of a search by the dice `thrown [B]`, where `odds [B, A]` are not 0."""
-    waits = jnp.any(odds > 0, axis=1)
-    weights = jnp.where(waits[:, None], odds, result.action_weights)
-    action = jnp.where(waits, thrown, result.action)
-    return result._replace(action=action, action_weights=weights)
+def _play_games(
+    player: Player, key: jax.Array, count: int, add_noise: bool
+) -> Iterator[tuple[State, Any, Any, np.ndarray]]:
+    """Plays games of a player against itself, with the temperature of training or without noise.
+
+    Yields:
+      The states before a move, their searches, what the moves return, and the games in progress.
+    """
+    game, settings = player.game, player.parts.selfplay
+    search, live = _make_search(player.parts), np.ones(count, bool)
+    start = Step(init_batch(game, count), jnp.zeros(count), jnp.ones(count))
+    dice = jax.random.uniform(jax.random.fold_in(key, game.max_plies), (count,))
+    states = jax.device_get(jax.vmap(functools.partial(throw, game))(dice, start).state)
+    for ply in range(game.max_plies):
+        temperature = settings.temperature if ply < settings.temperature_plies else 0.0
+        temperatures = np.full(count, temperature * add_noise, np.float32)
+        key_ply = jax.random.fold_in(key, ply)
+        searched = search(player.params, key_ply, states, temperatures, add_noise)
+        result, step, over = jax.device_get(searched)
+        yield states, result, step, np.flatnonzero(live)
+        states, live = step.state, live & ~over
+        if not live.any():
+            return
 
 
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
     """Plays games of a player against itself, with the noise and the temperature of training."""
-    game, settings = player.game, player.parts.selfplay
-    search = functools.partial(_make_search(player.parts), player.params)
-    states, games = jax.device_get(init_batch(game, num_games)), [[] for _ in range(num_games)]
-    live = np.ones(num_games, bool)
-    for ply in range(game.max_plies):
-        temperature = settings.temperature if ply < settings.temperature_plies else 0.0
-        temperatures = np.full(num_games, temperature, np.float32)
-        searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
-        result, step, over = jax.device_get(searched)
-        players = np.asarray(jax.vmap(game.player)(states))
-        for i in np.flatnonzero(live):
+    games = [[] for _ in range(num_games)]
+    for states, result, step, live in _play_games(player, key, num_games, True):
+        players = np.asarray(jax.vmap(player.game.player)(states))
+        for i in live:
             state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
             value, reward = float(result.q_values[i, action]), int(step.reward[i])
             weights = result.action_weights[i]
             games[i].append(Move(state, int(players[i]), action, weights, value, reward))
-        states, live = step.state, live & ~over
-        if not live.any():
-            return games
-    raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
+    return games
 
 
 def search_strips(player: Player, most: int = 8) -> Element:
     """Shows the trees of the first searches of a game without noise, one of them open at a time."""
-    game, states, strips = player.game, init_batch(player.game, 1), []
-    search, still = _make_search(player.parts), np.zeros(1, np.float32)
-    for ply in range(most):
-        result, step, over = search(player.params, jax.random.key(ply), states, still, False)
+    game, strips = player.game, []
+    searches = itertools.islice(_play_games(player, jax.random.key(0), 1, False), most)
+    for number, (states, result, *_) in enumerate(searches, start=1):
         state = jax.tree.map(lambda leaf: leaf[0], states)
         name = name_actions(game, state)[int(result.action[0])]
-        who = "the dice show" if is_chance(game, state) else "the search plays"
-        summary = node("summary", None, f"Move {ply + 1}: {who} {name}")
+        summary = node("summary", None, f"Move {number}: the search plays {name}")
         tree = scrolling(draw_tree(game, result).element)
         strips.append(node("details", {"name": "search"}, summary, tree))
-        if over[0]:
-            break
-        states = step.state
     return _open_first(strips)
 
 

@@ -14,10 +14,9 @@ from azjax._files import Path, check_folder
 from azjax._settings import flatten
 from azjax.drawing import Drawing, node
 from azjax.games import solver
-from azjax.games.base import Game, Positions
+from azjax.games.base import Game
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
-from azjax.runs.config import Config
 from azjax.runs.player import Player, load
 from azjax.runs.pretrained import read
 from azjax.training import metrics
@@ -27,21 +26,32 @@ from azjax.viz.live import game_title
 from azjax.viz.page import Section, scrolling, table, write_page
 from azjax.viz.pictures import games_strips, sample_games
 
-_CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
-    ("Training loss", "mean over an iteration", False,
-     {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
-    ("Errors of the network alone, all positions", "count, log scale", True, {
+_BLUNDERS = (
+    "The network alone plays its most likely move. A blunder is a position where this move gives "
+    "up a win or a draw; with dice, more than 0.001 of the expected outcome. A losing line is a "
+    "game that the network, as first or as second player, loses to some replies, although perfect "
+    "play could have avoided the loss. Every position and every reply is checked."
+)
+_LABELLED = (
+    "A wrong move is a move of the network alone that worsens the outcome in a position labelled "
+    "by a solver; “wrong moves, mean” is the mean over the classes of positions. A value sign is "
+    "wrong if the network's value for a won or lost position does not have the sign of the "
+    "outcome. Training never uses these labels."
+)
+_CURVES = [  # Title, unit, fields of the records by label, and sentences that define them.
+    ("Training loss", "mean over an iteration",
+     {"total": "loss", "policy": "policy_loss", "value": "value_loss"}, ""),
+    ("Errors of the network alone, all positions", "count, log scale", {
         "blunders": "blunders",
         "losing lines as first": "losing_lines_first",
         "losing lines as second": "losing_lines_second",
-    }),
-    ("Loss of expected outcome, network alone", "", False,
-     {"largest": "largest_loss", "mean": "mean_loss"}),
-    ("Mean absolute error of the value, all positions", "", False,
-     {"network alone": "value_error"}),
-    ("Strength: Elo differences, 95% intervals", "Elo", False,
-     {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
-    ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
+    }, _BLUNDERS),
+    ("Loss of expected outcome, network alone", "",
+     {"largest": "largest_loss", "mean": "mean_loss"}, ""),
+    ("Mean absolute error of the value, all positions", "", {"network alone": "value_error"}, ""),
+    ("Strength: Elo differences, 95% intervals", "Elo",
+     {"against UCT": "elo_uct", "against the best older network": "elo_best"}, ""),
+    ("Self-play speed", "games/s", {"games/s": "games_per_second"}, ""),
 ]  # fmt: skip
 
 
@@ -68,14 +78,13 @@ def write_report(
     settings = _facts([("iteration", player.iteration), *chosen])
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
-        *_certificate(run_dir / "certificate.json", player.game.name, config),
+        *_certificate(run_dir / "certificate.json"),
         *_animation(run_dir, player, solution),
         games(player, config.seed),
         Section("Configuration", element=node("div", {"class": "az-facts-columns"}, settings)),
     ]
-    name, title = run_dir.resolve().name, game_title(player.game.name)
-    subject = title if game_title(name) == title else f"{name}: {title}"
-    return write_page(run_dir / "report.html", f"Training report of {subject}", sections)
+    title = f"Training report of {run_dir.resolve().name}: {game_title(player.game.name)}"
+    return write_page(run_dir / "report.html", title, sections)
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
@@ -88,61 +97,39 @@ def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
 
 
 def _curves(records: list[dict], game: Game) -> list[Section]:
-    if not records:
-        return []
-    curves, charts, intro = [*_CURVES], [], []
-    if any("largest_loss" in record for record in records):
-        intro.append(
-            "The network alone plays its most likely move. In every position, the solver knows the "
-            "expected outcome after each move, with all throws of the dice. A blunder is a "
-            "position where the move loses more than 0.001 of it."
-        )
-    elif any("blunders" in record for record in records):
-        intro.append(
-            "The network alone plays its most likely move. A blunder is a position where this move "
-            "gives up a win or a draw. A losing line is a game that the network, as first or as "
-            "second player, loses to some replies, although perfect play could have avoided the "
-            "loss. Every position and every reply is checked."
-        )
-    if game.positions is not None and any("error" in record for record in records):
-        curves[1:1] = _labelled_curves(game.positions())
-        intro.append(
-            "A wrong move is a move of the network alone that worsens the outcome in a position "
-            "labelled by a solver; “wrong moves, mean” is the mean over the classes of positions. "
-            "A value sign is wrong if the network's value for a won or lost position does not have "
-            "the sign of the outcome. Training never uses these labels."
-        )
-    for heading, unit, log, names in curves:
+    charts, intros = [], []
+    for title, unit, names, intro in [*_labelled_curves(game), *_CURVES]:
         rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
+        if not rows:
+            continue
         scale = 100 if unit.startswith("%") else 1
-        lines = {
-            label: [None if row.get(name) is None else scale * row[name] for row in rows]
-            for label, name in names.items()
-        }
-        if rows:
-            xs = [row["iteration"] for row in rows]
-            bands: Any = {
-                label: tuple([row.get(f"{name}_{end}") for row in rows] for end in ("low", "high"))
-                for label, name in names.items()
-            }
-            charts.append(line_chart(heading, xs, lines, log=log, unit=unit, bands=bands))
-    intro.append("Point at a line to see its numbers.")
-    return [Section("Training", " ".join(intro), element=side_by_side(charts))]
+        lines, bands = {}, {}
+        for label, name in names.items():
+            lines[label] = [None if r.get(name) is None else scale * r[name] for r in rows]
+            bands[label] = tuple([r.get(f"{name}_{end}") for r in rows] for end in ("low", "high"))
+        xs, log = [row["iteration"] for row in rows], unit.endswith("log scale")
+        charts.append(line_chart(title, xs, lines, log=log, unit=unit, bands=bands))
+        intros += [intro] if intro else []
+    intro = " ".join([*intros, "Point at a line to see its numbers."])
+    return [Section("Training", intro, element=side_by_side(charts))] if charts else []
 
 
-def _labelled_curves(positions: Positions) -> list[tuple[str, str, bool, dict[str, str]]]:
+def _labelled_curves(game: Game) -> list[tuple[str, str, dict[str, str], str]]:
     """Returns the curves of errors in labelled positions, as in `_CURVES`."""
+    if game.positions is None:
+        return []
+    positions = game.positions()
     classes = {name: f"error/{name}" for name in positions.classes}
     apart = {f"wrong moves, {name}": classes.pop(name) for name in positions.apart}
     overall = {"wrong moves, mean": "error", **apart, "wrong value signs": "sign_error"}
     return [
-        ("Errors of the network alone", "% of labelled positions", False, overall),
-        ("Wrong moves by class", "% of the class", False, classes),
+        ("Errors of the network alone", "% of labelled positions", overall, _LABELLED),
+        ("Wrong moves by class", "% of the class", classes, ""),
     ]
 
 
-def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]:
-    heading, rows, iterations = read_certificate(path, game, config.seed)
+def _certificate(path: pathlib.Path) -> list[Section]:
+    heading, rows, iterations = read_certificate(path)
     if iterations is None:
         return []
     intro = (
@@ -152,9 +139,7 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
     return [Section(heading, intro, element=_facts(rows))]
 
 
-def read_certificate(
-    path: pathlib.Path, game: str, seed: int
-) -> tuple[str, list[tuple[str, Any]], int | None]:
+def read_certificate(path: pathlib.Path) -> tuple[str, list[tuple[str, Any]], int | None]:
     """Reads `certificate.json` of a run.
 
     Returns:
@@ -164,15 +149,9 @@ def read_certificate(
         return "", [], None
     try:
         content = json.loads(path.read_text())
-        heading, rows = certificate_table(content)
-        if (content["game"], content["seed"]) != (game, seed):
-            raise ValueError("it is of another run")
-        return heading, rows, int(content["iterations"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is damaged, or of another run: delete it, or make it again by verifying the "
-            "run"
-        ) from error
+        return *certificate_table(content), int(content["iterations"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: delete it, or verify the run again") from error
 
 
 def _animation(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
@@ -207,16 +186,15 @@ _LEAD = (
     "The network then learns from games that the search plays against itself."
 )
 _LIVE = (
-    "This page is about one player that was trained in this way. All searches run in your browser. "
-    "The search follows the proof, if there is one. The address keeps the position of the search: "
-    "opened again, the page offers to play from there."
+    " All searches of this page run in your browser. The search follows the proof, if there is "
+    "one. The address keeps the position of the search: opened again, the page offers to play from "
+    "there."
 )
 
 
 def introduce(is_live: bool) -> Section:
     """Returns the first section of a page; `is_live`: whether searches run in the page."""
-    texts = [node("p", {"class": "az-about"}, text) for text in (_LEAD, _LIVE)[: 1 + is_live]]
-    return Section("What this page is about", element=node("div", None, *texts))
+    return Section("What this page is about", _LEAD + _LIVE * is_live)
 
 
 def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Section:
@@ -237,31 +215,22 @@ def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Sect
         ("parameters of the network", sum(math.prod(x.shape) for x in jax.tree.leaves(shapes))),
         ("encoding of its input", network.encoding),
     ]
-    is_run = player.name is None
-    rows += _about_run(player, pathlib.Path(run_dir)) if is_run else _about_shipped(player)
+    if player.name is None:
+        run_dir = pathlib.Path(run_dir)
+        records = metrics.read_records(run_dir / "metrics.jsonl")
+        games = (r.get("games", 0) for r in records if r["iteration"] <= player.iteration)
+        heading, _, proved = read_certificate(run_dir / "certificate.json")
+        unproved = f"Nothing was proved about this {'player' if proved is None else 'iteration'}"
+        rows += [
+            ("games of self-play", sum(games)),
+            ("proof", heading if proved == player.iteration else unproved),
+            ("run directory", run_dir.resolve().name),
+        ]
+    else:
+        rows += [("name", player.name), *read(player.name).about["training"].items()]
+    if player.overrides is not None:
+        entries = f"{len(player.overrides.actions):,} positions; this page shows the network alone"
+        rows.append(("override table", entries))
     shown = [scrolling(picture.element)] if picture else []
     content = node("div", None, _facts(rows), *shown)
     return Section("About this player", element=content, label="About")
-
-
-def _about_run(player: Player, run_dir: pathlib.Path) -> list[tuple[str, Any]]:
-    config, iterations = runs.read_config(run_dir), player.iteration
-    path = run_dir / "certificate.json"
-    heading, _, proved = read_certificate(path, player.game.name, config.seed)
-    unproved = f"Nothing was proved about this {'player' if proved is None else 'iteration'}"
-    records = metrics.read_records(run_dir / "metrics.jsonl")
-    played = sum(record.get("games", 0) for record in records if record["iteration"] <= iterations)
-    return [
-        ("games of self-play", played),
-        ("proof", heading if proved == iterations else unproved),
-        ("run directory", run_dir.resolve().name),
-    ]
-
-
-def _about_shipped(player: Player) -> list[tuple[str, Any]]:
-    assert player.name is not None
-    rows = [("name", player.name), *read(player.name).about["training"].items()]
-    if player.overrides is None:
-        return rows
-    entries = f"{len(player.overrides.actions):,} positions; this page shows the network without it"
-    return [*rows, ("override table", entries)]

@@ -93,8 +93,8 @@ def test_searches_are_shown_move_by_move(player, searched):
     first = name_actions(player.game, player.game.init())[int(searched[0].action[0])]
     assert moves[0] == f"Move 1: the search plays {first}" and len(set(moves)) == 3
     assert [strip.get("open") for strip in shown] == ["open", None, None]
-    roots = [next(strip.iter("title")).text.partition(",")[0] for strip in shown]
-    assert roots == ["node 0: X to move", "node 0: O to move", "node 0: X to move"]
+    roots = [strip.find("div/svg/g/rect").get("rx") for strip in shown]
+    assert roots == ["2", "12", "2"]  # X, O and X move.
     assert 5 <= len(pictures.search_strips(player, 20)) <= 9
 
 
@@ -236,16 +236,12 @@ def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, many_sear
     row = int(trees.children_rewards.any((1, 2)).argmax()) if row == "end" else row
     tree = jax.tree.map(lambda leaf: leaf[row], trees)
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
-    shown, corners = {}, set()
     picture = draw_tree(tic_tac_toe, many_searched[1], row, max_nodes=500)
-    for group in ElementTree.fromstring(str(picture)).iter(SVG + "g"):
-        if (title := group.findtext(SVG + "title")) and title.startswith("node "):
-            numbers = [e.text for e in group.findall(SVG + "text")]
-            corners.add((title.split()[2], group.find(SVG + "rect").get("rx")))
-            shown[int(re.findall(r"node (\d+)", title)[0])] = dict(map(str.split, numbers))
-    assert {each for each in corners if each[0] in "XO"} == {("X", "2"), ("O", "12")}
-    assert [*shown] == np.flatnonzero(tree.node_visits).tolist()
-    for node, numbers in shown.items():
+    nodes = np.flatnonzero(tree.node_visits).tolist()
+    groups = ElementTree.fromstring(str(picture)).findall(SVG + "g")
+    for node, group in zip(nodes, groups, strict=True):
+        numbers = dict(e.text.split() for e in group.findall(SVG + "text"))
+        assert group.find(SVG + "rect").get("rx") == ("2", "12")[tree.embeddings.player[node]]
         edge = tree.parents[node], tree.action_from_parent[node]
         if node:
             q = tree.children_rewards[edge] + tree.children_discounts[edge] * tree.node_values[node]
@@ -255,7 +251,7 @@ def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, many_sear
             )
         assert int(numbers["N"]) == tree.node_visits[node]
     few = str(draw_tree(tic_tac_toe, many_searched[1], row, max_nodes=1))
-    assert f"the 1 most visited of {len(shown)} positions" in few
+    assert f"the 1 most visited of {len(nodes)} positions" in few
 
 
 def test_trees_of_a_game_without_pictures_are_text(tic_tac_toe, many_searched):
@@ -263,10 +259,5 @@ def test_trees_of_a_game_without_pictures_are_text(tic_tac_toe, many_searched):
     lines = lambda state: "|" * (1 + int(np.abs(state.board).sum()))  # noqa: E731
     tree = str(draw_tree(tic_tac_toe._replace(display=Display(lines)), result, max_nodes=20))
     assert ">|<" in tree and ">||<" in tree
-    assert_refused(
-        (
-            lambda: draw_tree(tic_tac_toe, result, row=ROWS),
-            f"row {ROWS} is not in this batch of {ROWS}: use 0 to {ROWS - 1}",
-        ),
-        (lambda: draw_tree(tic_tac_toe, result, max_nodes=0), "max_nodes is 0: use 1 or more"),
-    )
+    refused = f"row {ROWS} is not in this batch of {ROWS}: use 0 to {ROWS - 1}"
+    assert_refused((lambda: draw_tree(tic_tac_toe, result, row=ROWS), refused))
