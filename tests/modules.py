@@ -54,15 +54,18 @@ def random_planes(game, encoding="relative", batch=8):
     return np.random.default_rng(1).random((batch, *shape)) < 0.4
 
 
+def with_heads(planes, norm):
+    x = nn.relu(norm(nn.Dense(8)(planes.reshape(len(planes), -1))))
+    return nn.Dense(9)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+
+
 class Custom(nn.Module):
     """A custom network with BatchNorm and a third head, without an `axis_name`."""
 
     @nn.compact
     def __call__(self, planes, train=False):
-        x = nn.Dense(8)(planes.reshape(len(planes), -1))
-        x = nn.relu(nn.BatchNorm(not train, momentum=0.5)(x))
-        value = nn.tanh(nn.Dense(1)(x))[:, 0]
-        return nn.Dense(9)(x), value, {"plies left": nn.Dense(1)(x)[:, 0]}
+        logits, value = with_heads(planes, nn.BatchNorm(not train, momentum=0.5))
+        return logits, value, {"plies left": 9 * value}
 
 
 class OnMesh(nn.Module):
@@ -72,9 +75,7 @@ class OnMesh(nn.Module):
 
     @nn.compact
     def __call__(self, planes, train=False):
-        x = nn.Dense(8)(planes.reshape(len(planes), -1))
-        x = nn.relu(nn.BatchNorm(not train, momentum=0.5, axis_name=self.axis_name)(x))
-        return nn.Dense(9)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+        return with_heads(planes, nn.BatchNorm(not train, momentum=0.5, axis_name=self.axis_name))
 
 
 class Model(nnx.Module):

@@ -34,21 +34,13 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 
 class Mutation(NamedTuple):
-    """A mistake.
-
-    Attributes:
-      name: its area and what goes wrong.
-      file: the file to change.
-      old: the text to replace, which occurs exactly once.
-      new: the replacement.
-      tests: test files or single tests, of which at least one must fail.
-    """
+    """A mistake: its area and what goes wrong, and the text to replace, which occurs once."""
 
     name: str
     file: str
     old: str
     new: str
-    tests: str
+    tests: str  # Files or single tests, of which at least one must fail.
 
 
 def read_mistakes(path: pathlib.Path) -> list[Mutation]:
@@ -65,13 +57,8 @@ def read_mistakes(path: pathlib.Path) -> list[Mutation]:
     return mutations
 
 
-MUTATIONS = [
-    mutation
-    for path in sorted((ROOT / "tests" / "mistakes").glob("*.txt"))
-    for mutation in read_mistakes(path)
-]
-
-
+FILES = sorted((ROOT / "tests" / "mistakes").glob("*.txt"))
+MUTATIONS = [mutation for path in FILES for mutation in read_mistakes(path)]
 # Imported once; each mistake is then made in a fork, which imports the changed library. None of
 # these starts a thread of JAX.
 LIBRARIES = "chex flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy"
@@ -79,17 +66,9 @@ TIMEOUT = 600  # Seconds after which a test counts as hanging.
 
 
 class Result(NamedTuple):
-    """What the tests of a mistake did.
-
-    Attributes:
-      failed: the test that noticed it; empty if none did.
-      why: why it was not noticed.
-      seconds: CPU time.
-    """
-
-    failed: str
-    why: str
-    seconds: float
+    failed: str  # The test that noticed the mistake; empty if none did.
+    why: str  # Why it was not noticed.
+    seconds: float  # CPU time.
 
 
 def copy_tree(folder: pathlib.Path) -> None:

@@ -33,6 +33,7 @@ from azjax.search import (
     simulate,
 )
 from azjax.training import selfplay, targets
+from refusals import assert_refused
 from small import playing, take
 
 GAME = dice_pile.make()
@@ -69,22 +70,22 @@ def _twice(state, action):
 def test_contract_of_dice():
     with guard.sharing():
         check_game(GAME, 4)
-        broken = {
-            "sum to 1": GAME._replace(chance=lambda state: dice_pile.chance(state) * 0.9),
-            "outcomes of chance are the legal": GAME._replace(
-                chance=lambda state: jnp.where(dice_pile.chance(state) > 0, jnp.eye(3)[1], 0.0)
+        chance, five = dice_pile.chance, GAME.init()._replace(stones=jnp.int8(5))
+        broken = [
+            ({"chance": lambda s: chance(s) * 0.9}, "sum to 1"),
+            (
+                {"chance": lambda s: jnp.where(chance(s) > 0, jnp.eye(3)[1], 0.0)},
+                "outcomes of chance are the legal",
             ),
-            "first throw does not end": GAME._replace(
-                init=lambda: GAME.init()._replace(stones=jnp.int8(5))
-            ),
-            "at most once in a row": GAME._replace(step=_twice),
-            r"chance is float32\[3\]": GAME._replace(
-                chance=lambda state: dice_pile.chance(state)[:2]
-            ),
-        }
-        for message, game in broken.items():
-            with pytest.raises(AssertionError, match=message):
-                check_game(game, 4)
+            ({"init": lambda: five}, "first throw does not end"),
+            ({"step": _twice}, "at most once in a row"),
+            ({"chance": lambda s: chance(s)[:2]}, "chance is float32[3]"),
+        ]
+        rows = [
+            (functools.partial(check_game, GAME._replace(**change), 4), message)
+            for change, message in broken
+        ]
+        assert_refused(*rows, error=AssertionError)
 
 
 ALGORITHMS = PUCT(60), Gumbel(60), UCT(60), MctxGumbel(60), MctxMuZero(60)
@@ -113,14 +114,8 @@ def test_searches_visit_outcomes_in_proportion(solution, algorithm):
     expected = visits.sum(axis=1, keepdims=True) * ODDS
     assert waits.sum() > 100 and np.abs(visits - expected).max() < 1.5
     decides = np.isin(np.flatnonzero(~solution.over), solution.decisions)
-    chosen = np.asarray(result.action)[decides]
-    lost = (
-        solution.values[solution.decisions]
-        - np.take_along_axis(
-            solution.action_values[solution.decisions], chosen[:, None], axis=1
-        ).ravel()
-    )
-    assert lost.mean() < 0.1
+    chosen = solution.action_values[solution.decisions, np.asarray(result.action)[decides]]
+    assert (solution.values[solution.decisions] - chosen).mean() < 0.1
     if not algorithm.algorithm.startswith("mctx"):
         with guard.sharing():
             other = jax.jit(make_search(algorithm, GAME, evaluate, paths.grow))
@@ -155,10 +150,7 @@ def test_nodes_begin_with_different_outcomes():
 
 
 def test_a_policy_that_cannot_follow_dice_is_refused():
-    def policy(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions):
-        raise AssertionError
-
-    search = make_search(MctxPolicy(policy), GAME, evaluators.uniform_evaluator(GAME))
+    search = make_search(MctxPolicy(lambda: None), GAME, evaluators.uniform_evaluator(GAME))
     states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
     with pytest.raises(ValueError, match="qtransform"):
         search(None, jax.random.key(0), states)

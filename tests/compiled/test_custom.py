@@ -17,22 +17,11 @@ from small import make_run
 from trained import chosen, compiling_once
 
 NETWORK = """
-import flax.linen as nn
-
-from azjax.networks import from_module
-
-
-class Shallow(nn.Module):
-    actions: int
-
-    @nn.compact
-    def __call__(self, planes, train=False):
-        x = nn.relu(nn.Dense(8)(planes.reshape(len(planes), -1)))
-        return nn.Dense(self.actions)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+from azjax.networks import MLPConfig, make_network
 
 
 def make(game):
-    return from_module(game, Shallow(game.num_actions), encoding=game.encodings[0])
+    return make_network(MLPConfig(hidden=(8,), head_hidden=4), game)
 """
 GAME = ["--game", "pile.py:make"]
 BOTH = [*GAME, "--network", "net.py:make"]

@@ -18,8 +18,10 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import live
 from azjax.viz.live import live_data, solve
-from javascript import evaluate, states_at
+from integers import positions as random_positions
+from javascript import evaluate
 from refusals import assert_refused
+from small import take
 
 # Games that are solved.
 
@@ -65,10 +67,8 @@ def test_a_page_has_the_rules_and_the_solution_of_a_game(solved):
     for each, row in zip(found["positions"], decisions, strict=True):
         number, player, actions, after, optimal, value = each
         legal = np.flatnonzero(solution.legal[row])
-        assert (decisions[number], player, value) == (
-            *(row, solution.player[row]),
-            solution.values[row],
-        )
+        assert decisions[number] == row and player == solution.player[row]
+        assert value == solution.values[row]
         assert actions == legal.tolist()
         assert optimal == np.flatnonzero(solution.optimal[row]).tolist()
         for (over, child, winner), action in zip(after, legal, strict=True):
@@ -111,26 +111,12 @@ def test_all_games_against_the_network_are_counted(solved):
 # Networks.
 
 
-def positions(name, count, seed=0):
-    """Different unfinished positions of random games, `[count, ...]`, by rules in JavaScript."""
-    texts = evaluate(
-        """([name, count, seed]) => {
-          const game = azjax.gameNamed(name);
-          const random = azjax.generator(seed);
-          const texts = new Set();
-          while (texts.size < 3 * count) {
-            for (let at = game.init(); !at.over && texts.size < 3 * count;) {
-              texts.add(at.text);
-              const legal = game.legal(at);
-              at = game.step(at, legal[Math.floor(random() * legal.length)]);
-            }
-          }
-          return [...texts];
-        }""",
-        [name, count, seed],
-    )
-    texts = np.random.default_rng(seed).permutation(texts)[:count].tolist()
-    return texts, states_at(games.make(name), texts)
+def positions(name, count):
+    """Different positions of random games, as texts and as states `[count, ...]`."""
+    states, rng = random_positions(name, 256), np.random.default_rng(0)
+    rows = rng.permutation(np.unique(states.board, axis=0, return_index=True)[1])[:count]
+    states = take(states, rows)
+    return ["".join(".XO"[mark] for mark in board) for board in states.board], states
 
 
 KINDS = {
@@ -203,7 +189,8 @@ def quantized():
 def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
     """With random overrides for 60 positions and all of their symmetric copies."""
     player, texts, states, (logits, values) = quantized
-    game, symmetries = player.game, player.game.symmetries
+    game = player.game
+    copies = [*zip(game.symmetries.cells, game.symmetries.actions, strict=True)]
     legal = np.asarray(states.board) == 0
     moves = np.where(legal, np.random.default_rng(1).random(legal.shape), -1).argmax(axis=1)
     listed, rows = {}, []
@@ -211,12 +198,10 @@ def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
         if board.tobytes() in listed:
             continue
         rows.append(row)
-        for order, names in zip(
-            symmetries.cells, symmetries.actions, strict=True
-        ):  # Copy `i` has the cell `order[i]`.
+        for order, names in copies:  # The cell `i` of a copy is the cell `order[i]`.
             listed.setdefault(board[order].tobytes(), set()).add(names.tolist().index(moves[row]))
-    some = jax.tree.map(lambda leaf: leaf[rows], states)
-    table = oriented_overrides(game, player.parts.network.encoding, some, moves[rows])
+    encoding = player.parts.network.encoding
+    table = oriented_overrides(game, encoding, take(states, rows), moves[rows])
     packed = playground.pack_player(dataclasses.replace(player, overrides=table))
     chosen, isOverride, bits, value = zip(*evaluate(CHOOSE, [packed, texts]), strict=True)
     assert [base64.b64decode(text) for text in bits] == [row.tobytes() for row in logits]

@@ -110,10 +110,6 @@ def test_hint_of_a_search(capsys):
     assert lines[0] == "puct(9) would play c, value -0.92 for X"
     head, *rows = [line.split() for line in lines[1:]]
     assert head == ["move", "visits", "Q", "prior", "policy"]
-    decision.q_values[2] = -0.001
-    play.show_hint(0, "puct(9)", decision, legal, ("a", "b", "c", "d"))
-    printed = capsys.readouterr().out
-    assert "+0.00 for X" in printed and "-0.00" not in printed
     q, prior = (f"{decision.q_values[1]:+.2f}", f"{decision.prior[1]:.1%}")
     assert [row for row in rows if len(row) > 1] == [
         ["a", "0", f"{decision.prior[0]:.1%}", "0.0%"],  # No Q without a visit.

@@ -1,4 +1,4 @@
-"""Targets computed by hand; TD(lambda) as a mean of returns; symmetries; the replay buffer."""
+"""Targets against a plain recursion; symmetries; the replay buffer."""
 
 import functools
 
@@ -39,51 +39,32 @@ def ask(reward, discount, root_value, outcome_weight=1.0, td_lambda=1.0):
         return jax.device_get(make(outcome_weight, td_lambda, reward, discount, root_value))
 
 
-# Rewards and discounts of a game: who plays next receives -1 times the value of the mover.
-X_WINS = [(0, -1)] * 4 + [(1, 0)]
-O_WINS = [(0, -1)] * 5 + [(1, 0)]
-DRAWN = [(0, -1)] * 8 + [(0, 0)]
-CASES = [  # Moves, the root values, and the outcomes.
-    (X_WINS, 0.7, [1, -1, 1, -1, 1]),
-    (O_WINS + DRAWN + X_WINS, 0.7, [-1, 1, -1, 1, -1, 1, *[0] * 9, 1, -1, 1, -1, 1]),
-    # The same player moves again after the first move, and the last one takes the last stone.
-    ([(0, 1), (0, -1), (0, -1), (-1, 0)], 0.7, [-1, -1, 1, -1]),
-    # Cut off: the last root value counts, for the player to move there.
-    (X_WINS[:4], 0.25, [-0.25, 0.25, -0.25, 0.25]),
-    (X_WINS + O_WINS[:3], 0.25, [1, -1, 1, -1, 1, 0.25, -0.25, 0.25]),
-    ([(0, 1), (0, -1), (0, 1)], 0.25, [-0.25, -0.25, 0.25]),
-]
-
-
-def test_outcomes_of_finished_games_and_of_games_that_are_cut_off():
-    reward, discount = np.zeros((2, LENGTH, len(CASES)), np.float32)
-    root_value = np.full(reward.shape, 0.7, np.float32)
-    for column, (moves, root, _) in enumerate(CASES):  # After drawn games of one move.
-        reward[-len(moves) :, column], discount[-len(moves) :, column] = zip(*moves, strict=True)
-        root_value[-1, column] = root
-    z, _ = ask(reward, discount, root_value)
-    for column, (moves, _, expected) in enumerate(CASES):
-        np.testing.assert_array_equal(z[-len(moves) :, column], np.float32(expected))
-        assert not z[: -len(moves), column].any()
-
-
-def test_td_lambda_mixes_in_the_root_values():
-    """Of a game that ends with the last transition, and of one that is cut off."""
-    reward, discount = np.zeros((2, LENGTH, len(CASES)), np.float32)
-    root_value = np.full(reward.shape, 0.7, np.float32)
-    discount[-3:] = -1
-    reward[-1, 0], discount[-1, 0] = 1, 0
-    root_value[-3:] = np.float32([0.25, 0.5, -0.75])[:, None]
+def test_targets_equal_a_plain_recursion():
+    """Of games in which players may move twice; most are cut off by the last transition."""
+    rng, shape = np.random.default_rng(0), (LENGTH, 32)
+    discount = rng.choice(np.float32([-1, -1, -1, 1, 0]), shape)
+    reward = np.where(discount == 0, rng.integers(-1, 2, shape), 0).astype(np.float32)
+    root_value = rng.uniform(-1, 1, shape).astype(np.float32)
     for td_lambda, weight in ((0.0, 1.0), (0.3, 0.6), (0.9, 0.0), (1.0, 0.6)):
         z, samples = ask(reward, discount, root_value, weight, td_lambda)
-        for column, last in ((0, 1.0), (1, -0.75)):
-            second = (td_lambda - 1) * -0.75 - td_lambda * last
-            first = (td_lambda - 1) * 0.5 - td_lambda * second
-            np.testing.assert_allclose(z[-3:, column], [first, second, last], atol=1e-6)
+        expected = np.where(discount[-1] == 0, reward[-1], root_value[-1])
+        for t in reversed(range(LENGTH)):
+            if t < LENGTH - 1:
+                later = (1 - td_lambda) * root_value[t + 1] + td_lambda * expected
+                expected = reward[t] + discount[t] * later
+            np.testing.assert_allclose(z[t], expected, atol=1e-5)
         mixed = weight * z + (1 - weight) * root_value
         np.testing.assert_allclose(samples.value, mixed, atol=1e-6)
         # Observation, legal actions and policy are those of the search.
         assert [set(leaf.ravel()) for leaf in samples[:3]] == [{1}, {2}, {3}]
+
+
+def test_the_winner_s_positions_are_worth_1():
+    """X wins with the fifth move: who plays next receives -1 times the value of the mover."""
+    reward, discount = np.zeros((2, LENGTH, 32), np.float32)
+    discount[-5:-1], reward[-1] = -1, 1
+    z, _ = ask(reward, discount, np.full(reward.shape, 0.7, np.float32))
+    np.testing.assert_array_equal(z[:, 0], [0] * (LENGTH - 5) + [1, -1, 1, -1, 1])
 
 
 # --- Symmetries ---------------------------------------------------------------------------

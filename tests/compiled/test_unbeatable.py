@@ -10,7 +10,7 @@ import pytest
 
 import azjax
 from azjax.cli import custom, verify
-from azjax.proof import exhaustive, repair, seat_proof
+from azjax.proof import repair, seat_proof
 from bad_players import (
     lowest,
     make_player,
@@ -178,31 +178,15 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypa
     assert len(alone.table.actions) == 0 < len(again.table.actions)
 
 
-def test_each_round_searches_longer(monkeypatch, tmp_path):
-    player, numbers = make_player({}), []
-    monkeypatch.setattr(seat_proof, "make_agent", lambda player, number: numbers.append(number))
-    for name in ("make_decide", "make_act"):
-        monkeypatch.setattr(seat_proof, name, lambda *given: None)
-    monkeypatch.setattr(seat_proof, "make_analyze", lambda game, decide, table: table)
-    monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
-    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
+def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path, monkeypatch):
+    """The result is of the explored player, without the next override table.
 
-    def repair_games(game, table, lost, seat, analyze, symmetric):
-        assert analyze is table  # The search starts with the refuted moves.
-        return table, []
-
-    monkeypatch.setattr(seat_proof, "repair_games", repair_games)
-    cases = [(0, 0, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)]
-    for rounds, simulations, longer in cases:
-        table = repair.empty_table(player.game)._replace(rounds=rounds)
-        proof = seat_proof.SeatProof(None, tmp_path, False, table)
-        list(seat_proof._Games(player, 0, simulations, tmp_path / "t.npz").improve(proof))
-        assert numbers == [simulations, longer]
-        del numbers[:]
-
-
-def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):
-    """The result is of the explored player, without the next override table."""
+    Each round searches twice as long as the one before it.
+    """
+    numbers, make_agent = set(), seat_proof.make_agent
+    monkeypatch.setattr(
+        seat_proof, "make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)
+    )
     player = make_player(moves_of(misere_pile_rules, lowest), "misere_pile")
     path = repair.table_path(tmp_path, 6, 1, 0)
 
@@ -215,5 +199,6 @@ def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path):
     *_, last = rounds("second")
     assert last.lost > 0 and last.table.rounds < 8
     assert repair.load_table(path, player.game).rounds == last.table.rounds + 1
+    assert numbers == {0, *(256 * 2**number for number in range(last.table.rounds + 1))}
     first, *_, last = rounds("first")  # With five stones the first player wins.
     assert first.lost > 0 == last.lost and last.is_proof and len(last.table.actions)
