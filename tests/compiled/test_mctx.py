@@ -85,7 +85,7 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
     assert set(np.asarray(values)) == {-1, 0, 1}
 
 
-# mctx's policies as algorithms; those without noise are compared with mctx in `tests/system`.
+# mctx's policies as algorithms; one without noise is compared with azjax in `tests/system`.
 
 MUZERO = MctxPolicy(mctx.muzero_policy, num_simulations=8)
 
