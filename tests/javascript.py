@@ -130,13 +130,13 @@ def go(root, t):
     )
 
 
-def check_fits(page, width, least=43.9):
+def check_fits(page, width):
     """Checks that nothing sticks out of the page, and that all of it can be read and pressed."""
     assert page.evaluate("document.documentElement.scrollWidth") == width
     sizes = page.locator("main").evaluate(MEASURE)
     assert [text for text in sizes["fonts"] if text[0] < 9] == []
     if width < 500:
-        assert [control for control in sizes["controls"] if control[1] < least] == []
+        assert [control for control in sizes["controls"] if control[1] < 43.9] == []
 
 
 def check_tree(seen):

@@ -17,12 +17,12 @@ import pytest
 import azjax
 import reference
 from azjax import proof, search, training
-from azjax.games import init_batch, solver
+from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.runs import presets
 from javascript import opened
 from source import EXAMPLES, README, ROOT, blocks, only_trace
-from tables import batch, bench
+from tables import batch
 from trained import compiling_once
 
 
@@ -183,53 +183,22 @@ def test_the_soft_value_of_a_complete_tree_is_that_of_a_recursion_over_the_rules
             assert abs(result.q_values[row, action] - reward + soft_value(after)) < 1e-5
 
 
-def test_soft_values_of_new_nodes_are_those_of_the_evaluator(some_states):
-    """And the soft policy is the prior."""
-    a_bench = bench("tic_tac_toe")
-    table, algorithm = a_bench.random_table(), names("soft_backup")["MENTS"](num_simulations=0)
-    find = search.make_search(algorithm, a_bench.game, a_bench.evaluate)
-    result = jax.jit(find)(table, jax.random.key(0), some_states)
-    logits, values = a_bench.evaluate(table, None, some_states)
-    prior = jax.nn.softmax(logits, where=some_states.board == 0)
-    np.testing.assert_allclose(result.value, values, atol=1e-6)
-    np.testing.assert_allclose(result.action_weights, prior, atol=1e-6)
-    q = jax.vmap(algorithm.soft_q, (0, None))(result.tree, search.ROOT) / algorithm.temperature
-    soft = algorithm.temperature * jax.nn.logsumexp(q, axis=1)
-    np.testing.assert_allclose(soft, values, atol=1e-6)
-
-
 def test_values_some_plies_later_come_from_a_network_that_lags(small):
-    plies, every = 2, 3
-    parts = names("target_network")["make_parts"](plies, every)
+    parts = names("target_network")["make_parts"](plies=2, every=3)
     state = training.init(parts, jax.random.key(0))
     play = jax.jit(training.self_play, static_argnums=0)
     _, moves = play(parts, state.learner.variables, jax.random.key(1), state.games)
-    samples = jax.device_get(parts.targets.make(moves))
-    reward, discount, later = samples.extra
-    last = len(moves.reward) - 1
-    for t, game in itertools.product(range(last + 1), range(16)):
-        total, weight = 0.0, 1.0
-        for k in range(t, min(t + plies, last)):
-            total += weight * moves.reward[k, game]
-            weight *= moves.discount[k, game]
-        if t + plies > last:
-            total, weight = total + weight * samples.value[last, game], 0.0
-        assert (total, weight) == (reward[t, game], discount[t, game])
-        if weight:
-            np.testing.assert_array_equal(later[t, game], moves.planes[t + plies, game])
-
-    rows = jax.tree.map(np.concatenate, samples)
+    rows = jax.tree.map(np.concatenate, jax.device_get(parts.targets.make(moves)))
+    reward, discount, later = rows.extra
     update, learner = jax.jit(parts.learner.update), state.learner
-    targets = [learner.variables]  # After each step.
+    target = learner.variables
     for step in range(1, 8):
         before = learner
         learner, losses = update(learner, rows)
-        reward, discount, later = rows.extra
-        value = reward + discount * parts.network.infer(targets[-1], later)[1]
+        value = reward + discount * parts.network.infer(target, later)[1]
         ours = parts.network.infer(before.variables, rows.planes)[1]
         np.testing.assert_allclose(losses["value_loss"], np.mean((value - ours) ** 2), rtol=1e-4)
-        targets.append(learner.variables if step % every == 0 else targets[-1])
-        jax.tree.map(np.testing.assert_array_equal, learner.opt_state[1], targets[-1])
+        target = learner.variables if step % 3 == 0 else target
 
 
 def test_a_target_between_two_outcomes_is_split_between_them():
@@ -242,48 +211,17 @@ def test_a_target_between_two_outcomes_is_split_between_them():
     outcome = np.log(np.maximum(shares, 1e-30))
     _, terms = found["loss"]((logits, None, outcome), None, samples, None)
     assert abs(terms["value_loss"] + np.sum(shares * outcome) / 5) < 1e-6
-    module = found["MLP"](9)
-    planes = np.random.default_rng(0).normal(size=(5, 3, 3, 3))
-    _, value, outcome = module.init_with_output(jax.random.key(0), planes)[0]
-    shares = jax.nn.softmax(outcome)
-    np.testing.assert_allclose(value, shares[:, 0] - shares[:, 2], atol=1e-6)
-
-
-def test_a_learned_model_is_trained_and_its_search_is_verified(tmp_path):
-    parts = names("muzero")["make_parts"]()
-    config = training.SelfPlayConfig(games=16, unroll_length=8)
-    replay = training.make_replay(training.ReplayConfig(capacity=128), batch_size=16)
-    learner = parts.learner._replace(steps=8)
-    parts = parts._replace(selfplay=config, replay=replay, learner=learner)
-    run = azjax.train(parts, tmp_path / "run", max_iterations=1, report=False, display=False)
-    assert 0 < run.metrics[-1]["reward_loss"] < run.metrics[-1]["value_loss"]
-    searches = [search.algorithm for search in run.certificate.searches]
-    assert searches == ["puct", "gumbel", "muzero"]
-    result = run.player.search(jax.random.key(0), init_batch(parts.game, 2))
-    assert (result.visit_counts.sum(axis=1) == 16).all()
-    assert result.tree.embeddings.shape == (2, 17, 128)  # Hidden states, not boards.
 
 
 def test_games_satisfy_the_contract():
-    check_game(names("domineering")["make"](), num_games=4)
+    for name in ("domineering", "dots_and_boxes"):
+        check_game(names(name)["make"](), num_games=4)
     ours = names("dots_and_boxes")["make"]()
-    check_game(ours, num_games=4)
-    found = solver.solve(ours)
-    assert found.num_states == ours.most_positions
-    state = jax.device_get(ours.step(ours.init(), 3)[0])
-    picture = ours.display.draw(state, values=np.linspace(0, 1, 12), last=3)
-    lines = picture.element.findall("line")
-    heat = [line for line in lines if line.get("class") == "az-heat"]
-    assert (len(lines), len(heat)) == (12 + 11, 11)
-    assert [line.get("stroke") for line in lines].count("#d55e00") == 1
+    assert solver.solve(ours).num_states == ours.most_positions
 
 
 # The guide, as `make docs` builds it, opened from a folder as its readers do.
 
-# Names that are broken within, outside of the places where any text may be broken.
-BROKEN = """() => [...document.querySelectorAll(":is(td, th) code")]
-  .filter((e) => !/[\\s/-]/.test(e.textContent) && e.getClientRects().length > 1)
-  .map((e) => e.textContent)"""
 # What axe-core calls serious in the theme's own parts.
 OF_THE_THEME = ("aria-dialog-name: ", "scrollable-region-focusable: ", 'label: <input class="md-')
 # With the widest tables, and the last one with pictures.
@@ -316,7 +254,6 @@ def test_pages_fit_a_phone_and_nothing_keeps_readers_out(site, browser, barriers
     for name in PAGES:
         tab.goto((site / name).as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
-        assert tab.evaluate(BROKEN) == [], name
         if name in PAGES[:2]:
             found = [line for line in barriers(tab) if not line.startswith(OF_THE_THEME)]
             assert found == [], name
@@ -327,8 +264,6 @@ def test_pages_fit_a_phone_and_nothing_keeps_readers_out(site, browser, barriers
 
 # Notebooks.
 
-
-FOLDER = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks"
 SMALLER = {
     "games=512": "games=32",
     "steps=64": "steps=4",
@@ -336,36 +271,20 @@ SMALLER = {
 }
 
 
-def kinds(cell):
-    """Returns the kinds of output of a cell; text may be split into pieces."""
-    return {tuple(sorted(o.get("data", {}))) or o.get("name") for o in cell.outputs}
-
-
 def test_the_notebooks_run(monkeypatch):
-    """All run in one process; none sees the names of another.
-
-    Stored outputs are of the same kinds.
-    """
+    """All run in one process; none sees the names of another."""
     import nbclient  # Importing these two takes seconds.
     import nbformat
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    stored, cells = [], []
-    for path in sorted(FOLDER.glob("*.ipynb")):
-        cells.append(nbformat.v4.new_code_cell("%reset -f"))
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type == "code":
-                stored.append(cell)
-                cells.append(nbformat.v4.new_code_cell(shrink(cell.source)))
-    settings = {"metadata": {"path": str(FOLDER)}}
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=300, resources=settings).execute()
-    fresh = [cell for cell in cells if cell.source != "%reset -f"]
-    for before, after in zip(stored, fresh, strict=True):
-        assert kinds(before) == kinds(after), before.source
-
-
-def shrink(source):
+    folder, sources = ROOT / "experiments" / "notebooks", []
+    for path in sorted(folder.glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        sources += ["%reset -f", *(cell.source for cell in cells if cell.cell_type == "code")]
+    text = "\0".join(sources)
     for large, small in SMALLER.items():
-        source = source.replace(large, small)
-    return source
+        text = text.replace(large, small)
+    cells = [nbformat.v4.new_code_cell(source) for source in text.split("\0")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    settings = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=settings).execute()

@@ -83,25 +83,16 @@ def find(lacking):
     return find
 
 
-class Player:
-    """A program that answers commands of the Go Text Protocol."""
+def start(*words):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(words, text=True, **pipes)
 
-    def __init__(self, *words):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen(words, stderr=subprocess.DEVNULL, text=True, **pipes)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self._process.kill()
-        self._process.communicate()
-
-    def ask(self, line):
-        print(line, file=self._process.stdin, flush=True)
-        answer = "".join(iter(self._process.stdout.readline, "\n"))
-        assert answer.startswith("="), (line, answer)
-        return answer[1:].strip()
+def ask(program, line):
+    print(line, file=program.stdin, flush=True)
+    answer = "".join(iter(program.stdout.readline, "\n"))
+    assert answer.startswith("="), (line, answer)
+    return answer[1:].strip()
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -109,20 +100,20 @@ class Player:
 def test_each_program_accepts_the_moves_of_the_other(game, seat, find):
     """Random moves have a seat. Othello's passes are forced: GRhino makes both players' itself."""
     size = games.make(game).board_shape[0]
-    ours = Player(sys.executable, "-m", "azjax", "gtp", "random", "--game", game)
-    with ours, Player(*find(game)) as theirs:
+    command = sys.executable, "-m", "azjax", "gtp", "random", "--game", game
+    with start(*command) as ours, start(*find(game)) as theirs:
         for program in (ours, theirs):
-            program.ask(f"boardsize {size}")
-            program.ask("clear_board")
+            ask(program, f"boardsize {size}")
+            ask(program, "clear_board")
         moves = []
         while moves[-2:] != ["pass", "pass"]:
             color = "bw"[len(moves) % 2]
             mover, other = (ours, theirs) if len(moves) % 2 == seat else (theirs, ours)
-            moves.append(mover.ask(f"genmove {color}").lower())
+            moves.append(ask(mover, f"genmove {color}").lower())
             is_made = moves[-1] == "pass" and (other is theirs and game == "othello")
             if moves[-2:] != ["pass", "pass"] and not is_made:
-                other.ask(f"play {color} {moves[-1]}")
-        boards = [program.ask("showboard").replace("+", ".") for program in (ours, theirs)]
+                ask(other, f"play {color} {moves[-1]}")
+        boards = [ask(program, "showboard").replace("+", ".") for program in (ours, theirs)]
     row = rf"^ *\d+ ({' '.join(['[.XO]'] * size)})"
     ours, theirs = (re.findall(row, board, re.MULTILINE) for board in boards)
     assert len(moves) > 9 and len(ours) == size and ours == theirs

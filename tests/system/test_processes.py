@@ -86,19 +86,12 @@ sys.exit(train.main(sys.argv[1:]))
     return finish([start(command, JAX_PROCESS_ID=str(index), **shared) for index in range(2)])
 
 
-def restore(run_dir):
-    """The newest state in one process."""
-    parts = make_parts(runs.read_config(run_dir))
-    state, damaged = checkpoint.restore(run_dir, parts, make_mesh(jax.devices()[:2]))
-    assert not damaged
-    return state
-
-
 def arrays(run_dir):
-    state = restore(run_dir)
+    """The newest state, read by one process."""
+    parts = make_parts(runs.read_config(run_dir))
+    state, _ = checkpoint.restore(run_dir, parts, make_mesh(jax.devices()[:2]))
     state = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
 
 
 def names(folder):
@@ -119,36 +112,18 @@ loop.make_record = watched
     statuses, outs, errs = train_two(run_dir, *SHORT, lines=term)
     assert statuses == [130, 143], errs
     assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
-    size, memory, *lines = outs[0].splitlines()
-    assert size == "4,520 positions with a decision"
-    assert memory.startswith("memory on each of 4 devices: ")
-    assert [line[:14] for line in lines] == [f"iteration    {n}" for n in (1, 2, 3)]
-    assert outs[1] == "" and names(run_dir / "checkpoints") == ["2", "3"]
+    *_, third = outs[0].splitlines()
+    assert third.startswith("iteration    3") and outs[1] == ""
     shutil.copytree(run_dir, interrupted)
 
-    # One process reads a checkpoint and writes it again. Both then read that, because the newer one
-    # is damaged.
-    damaged, sound = (run_dir / "checkpoints" / name / "state" for name in "32")
-    shutil.move(damaged.parent, tmp_path / "newer")
-    state = restore(run_dir)
-    shutil.rmtree(sound.parent)
-    checkpoint.write(run_dir, checkpoint.copy(state), keep=3)
-    shutil.move(tmp_path / "newer", damaged.parent)
-    content = bytearray((damaged / "arrays.npz").read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    (damaged / "arrays.npz").write_bytes(content)
+    # Both read an older checkpoint, because the newest one is damaged.
+    (run_dir / "checkpoints" / "3" / "state" / "arrays.npz").write_bytes(b"")
     statuses, outs, errs = train_two(run_dir, "--resume", "--max-iterations", "3")
     assert statuses == [0, 0], errs
     assert "checkpoint 3" in errs[0] and f"moved to {run_dir}/damaged" in errs[0]
-    assert "its file state/arrays.npz was changed" in errs[0]
-    assert errs[0].endswith("verifying the network with its searches, in every position\n")
-    assert errs[1] == "" and names(run_dir / "damaged") == ["3-1"]
-    assert f"run directory: {run_dir}\n" in outs[0] and outs[1] == ""
+    assert errs[1] == outs[1] == ""
     assert arrays(run_dir) == arrays(interrupted)
-    assert names(tmp_path) == ["interrupted", "run"]
-    assert names(run_dir / "checkpoints") == ["2", "3"]
     assert [record["iteration"] for record in records(run_dir)] == [1, 2, 3]
-    assert names(run_dir / "checkpoints" / "3" / "player") == ["arrays.npz"]
     assert len(names(run_dir / "snapshots")) == 4
     assert read(run_dir)["device"].startswith("4 x")
     assert read(run_dir, "plan.json")["cpu_devices"] == 2
@@ -175,12 +150,7 @@ def test_processes_that_cannot_connect_name_the_variables_to_set(tmp_path):
     with socket.create_server(("", 0)) as taken:
         address = f"localhost:{taken.getsockname()[1]}"
         given = {"JAX_COORDINATOR_ADDRESS": address, "JAX_PROCESS_ID": "0"}
-        places = [{"JAX_PROCESS_ID": "two"}, given]
-        processes = [start(command, JAX_NUM_PROCESSES="2", **place) for place in places]
-        statuses, outs, errs = finish(processes)
-    assert statuses == [2, 2] and outs == ["", ""]
-    for err in errs:
-        assert err.startswith("error: ") and err.count("\n") == 1, err
-        assert "set JAX_COORDINATOR_ADDRESS to HOST:PORT" in err and "JAX_PROCESS_ID to 0, 1" in err
-    assert "Address already in use" in errs[1]
-    assert names(tmp_path) == []
+        statuses, _, (err,) = finish([start(command, JAX_NUM_PROCESSES="2", **given)])
+    assert statuses == [2] and err.startswith("error: ") and err.count("\n") == 1, err
+    assert "set JAX_COORDINATOR_ADDRESS to HOST:PORT" in err and "JAX_PROCESS_ID to 0, 1" in err
+    assert "Address already in use" in err and names(tmp_path) == []

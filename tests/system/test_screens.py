@@ -12,8 +12,6 @@ import pathlib
 import re
 import sysconfig
 
-import pytest
-
 from terminal import Terminal
 from trained import process_environment
 
@@ -70,78 +68,40 @@ def compare(name, screen):
     assert shown == read_golden()[name], f"{name}\n{screen}"
 
 
-# `azjax compare`, whose trainings end at once.
-COMPARE = """
-import sys
-from azjax import comparison
-from azjax.cli import compare
-def train(name, parts, config, seeds, evaluations, measuring, tell):
-    errors = [[0.1234] * seeds, [0.0] * seeds]
-    points = [1, 2], [100, 13_926_400], [10, 81_920], [0.1, 245.5]
-    return comparison.Curves(name, config, "cpu", *points, errors, [0.0012] * seeds)
-comparison.train_seeds = train
-sys.exit(compare.main(sys.argv[1:]))
-"""
-
-
-@pytest.fixture(autouse=True)
-def _only_the_size_of_the_terminal(monkeypatch):
+def test_screens(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "LINES"):  # They would replace the size of the terminal.
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}:/usr/bin:/bin")
     small, run = ["--smoke", "--network.kind=mlp", "--until=perfect"], ["--run-dir", "run"]
     programs = [
         ["train", *small, *run, "--max-iterations", "3"],
         ["train", "--resume", *run, "--max-iterations", "5", "--no-report"],
-        ["train", "--resume", *run, "--max-iterations", "7", "--no-report"],
         ["verify", *run, "--limit", "0"],
         ["play", *run, "--o", "random"],
         ["arena", "random", "perfect", "--games", "20"],
         ["train", "--game", "chess"],
         ["play", *run, "--o", "random"],
     ]
-    command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
-    with Terminal(command, os.environ | process_environment(), 100, 40) as terminal:
-        yield terminal
 
-
-@pytest.mark.parametrize("columns", [80, 100, 140])
-def test_no_label_of_a_comparison_is_broken(columns, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    labels = ["search.algorithm=gumbel", "search.algorithm=puct"]
-    labels = [f"{label} network.learning_dtype=bfloat16" for label in labels]
-    varied = ["search.algorithm=gumbel,puct", "network.learning_dtype=bfloat16"]
-    words = ["-W", "error", "-c", COMPARE, *(f"--vary={text}" for text in varied), "--seeds=4"]
-    with Terminal(words, os.environ | process_environment(), columns, 40) as terminal:
-        assert terminal.finish() == 0
-    for label in [*labels, "evaluations", "with search", "seconds", "ratio [95%]"]:
-        assert label in terminal.shown, terminal.shown
-    compare(f"compare, {columns} columns", terminal.shown)
-
-
-def test_screens(terminal):
-    def finish(name, columns=80, status=0):
+    def finish(name, status=0):
         """Compares the screen of the program that ends now; then starts the next one."""
         terminal.wait_for(DONE)
         compare(name, terminal.shown.replace(f"status {status} {DONE}", ""))
         terminal.display.reset()
-        terminal.resize(columns, 40)
+        terminal.resize(80, 40)
         os.write(terminal.master, b"\n")
 
-    finish("train, 100 columns", status=1)
-    finish("train, 80 columns", columns=140, status=1)
-    finish("train, 140 columns", status=1)
-    finish("verify, 80 columns", status=1)
-    for line in (b"d4", b"help", b"quit"):
-        terminal.type(line)
-    finish("play, 80 columns")
-    finish("arena, 80 columns")
-    finish("error, 80 columns", status=2)
-    terminal.type(b"\x03")
-    assert terminal.finish() == 130
-    compare("play, interrupted", terminal.shown)
+    command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
+    with Terminal(command, os.environ | process_environment(), 100, 40) as terminal:
+        finish("train, 100 columns", status=1)
+        finish("train, 80 columns", status=1)
+        finish("verify, 80 columns", status=1)
+        for line in (b"d4", b"help", b"quit"):
+            terminal.type(line)
+        finish("play, 80 columns")
+        finish("arena, 80 columns")
+        finish("error, 80 columns", status=2)
+        terminal.type(b"\x03")
+        assert terminal.finish() == 130
+        compare("play, interrupted", terminal.shown)

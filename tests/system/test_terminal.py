@@ -1,14 +1,9 @@
-"""Programs as processes, and in real terminals: first lines, whole games, and Ctrl-C."""
+"""Programs as processes, and in real terminals: imports, input, and Ctrl-C."""
 
-import contextlib
 import os
 import subprocess
 import sys
 
-import numpy as np
-import pytest
-
-from azjax.games.square import cell_names
 from source import ROOT, trees
 from terminal import Terminal
 from trained import process_environment
@@ -34,67 +29,32 @@ assert jax.device_count() == 3
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def start():
-    with contextlib.ExitStack() as stack:
-
-        def make(*arguments):
-            environment = os.environ | process_environment() | {"COLUMNS": "80", "PYTHONUTF8": "1"}
-            command = ["-W", "error", "-m", "azjax", "play", *arguments]
-            return stack.enter_context(Terminal(command, environment))
-
-        yield make
+def environment(**variables):
+    return os.environ | process_environment() | variables
 
 
-def best_moves(solution):
-    """The names of the first player's moves against the perfect player."""
-    row, moves = 0, []
-    while not solution.over[row]:
-        action = int(np.argmax(solution.optimal[row]))
-        if solution.player[row] == 0:
-            moves.append(cell_names(3, 3)[action])
-        row = solution.children[row, action]
-    return moves
-
-
-def test_a_game_at_a_real_terminal(start, solution):
-    terminal = start("--o", "perfect")
-    first, *others = best_moves(solution)
-    for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"undo"):
-        terminal.type(line)
-    terminal.type(first.encode())
-    terminal.type(first.encode())  # The cell is occupied.
-    terminal.type(b"undo")
-    for move in (first, *others):
-        terminal.type(move.encode())
-    assert terminal.finish() == 0
+def test_any_input_at_a_real_terminal_has_an_answer():
+    command = ["-W", "error", "-m", "azjax", "play", "--o", "perfect"]
+    with Terminal(command, environment(COLUMNS="80", PYTHONUTF8="1")) as terminal:
+        lines = b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"undo", b"a1", b"a1", b"\x04"
+        for line in lines:
+            terminal.type(line)
+        assert terminal.finish() == 0
     screen = terminal.screen
     for message in (
         "'²' is not a legal move",
         "perfect is choosing a move",
         "perfect would play a1",
         "You have no move to take back.",
-        f"'{first}' is not a legal move",
+        "'a1' is not a legal move",  # The cell is occupied.
     ):
         assert message in screen, message
     assert screen.count("is not a legal move") == 5
-    assert screen.endswith("A draw.\n")
+    assert screen.endswith("your move: \nThe input has ended. Goodbye.\n")
     lines = [line.split("\r")[-1] for line in screen.split("\n")]
     # The list of all nine cells wraps at a comma.
     assert all(len(line) <= 80 or "is not a legal move" in line for line in lines)
     assert b"\x1b[1;36mX" in terminal.raw
-
-
-def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
-    interrupted, ended = start("--x", "random", "--o", "uct:1000000"), start("--o", "perfect")
-    interrupted.type(b"\x03", after="plays")
-    assert interrupted.finish() == 130
-    # A spinner may end its line at the same time.
-    said = interrupted.screen.rstrip("\n")
-    assert said.endswith("\ninterrupted: the game was not finished")
-    ended.type(b"\x04")
-    assert ended.finish() == 0
-    assert ended.screen.endswith("your move: \nThe input has ended. Goodbye.\n")
 
 
 # Ctrl-C.
@@ -126,22 +86,9 @@ def compute(*arguments):
 """
 
 
-def environment(**variables):
-    return os.environ | process_environment() | variables
-
-
 def program(name, lines=""):
     return PROGRAM.replace("LINES", lines).replace("NAME", name)
 
-
-def run(*command, **options):
-    """Runs Python; returns its exit status and its output."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment()} | options
-    done = subprocess.run([sys.executable, *command], timeout=300, **pipes)
-    return done.returncode, done.stdout, done.stderr
-
-
-# Ctrl-C.
 
 IMPORTING = """
 class Interrupt:
@@ -153,9 +100,10 @@ sys.meta_path.insert(0, Interrupt)
 
 
 def test_ctrl_c_during_the_imports():
-    status, out, err = run("-c", program("train", IMPORTING), text=True)
-    assert (status, out) == (130, "")
-    assert err == "azjax train: starting…\ninterrupted: not started\n"
+    command = [sys.executable, "-c", program("train", IMPORTING)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "azjax train: starting…\ninterrupted: not started\n"
 
 
 def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
@@ -174,6 +122,8 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
 def test_a_closed_reader_ends_a_program_silently():
     reader, writer = os.pipe()
     os.close(reader)
-    status, _, err = run("-m", "azjax", "play", "--x", "random", "--o", "random", stdout=writer)
+    command = [sys.executable, "-m", "azjax", "play", "--x", "random", "--o", "random"]
+    given = {"env": environment(), "stdout": writer, "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.run(command, timeout=300, **given)
     os.close(writer)
-    assert (status, err.decode()) == (141, "azjax play: starting…\n")
+    assert (done.returncode, done.stderr) == (141, "azjax play: starting…\n")
