@@ -22,7 +22,6 @@ from azjax.runs import CheckpointError, presets
 from azjax.runs.config import Plan, make_parts
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
-from azjax.viz import animation
 from refusals import assert_refused
 
 
@@ -47,6 +46,9 @@ class Log(Callback):
 
     def close(self):
         self.notes.append((self.name, "close"))
+
+    def __len__(self):
+        return 0  # It is falsy.
 
 
 def make_loop(last, *callbacks, loss=1.0):
@@ -77,13 +79,6 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
     ]
 
 
-class Empty(Log):
-    """A callback that is falsy."""
-
-    def __len__(self):
-        return 0
-
-
 def list_callbacks(*custom, **plan):
     """Lists the callbacks of a run that began at 0 seconds."""
     others = dict.fromkeys(("verification", "evaluation", "certification"))
@@ -95,7 +90,7 @@ def list_callbacks(*custom, **plan):
 
 def test_every_callback_is_called():
     """Also one that is falsy, or whose method was set on the instance."""
-    notes, plain, empty = [], Callback(), Empty([], "empty")
+    notes, plain, empty = [], Callback(), Log([], "empty")
     plain.on_iteration = lambda loop: notes.append(loop.iteration)
     listed = list_callbacks(plain, empty)
     make_loop(2, *(each for each in listed if each in (plain, empty))).run()
@@ -219,8 +214,6 @@ def test_training_goes_on_while_a_checkpoint_is_written_and_ends_after_the_last(
 
 def test_errors_of_the_thread_are_raised_or_printed(saved, capfd):
     saved.error = CheckpointError("the disk is full")
-    with pytest.raises(CheckpointError, match="the disk is full"):
-        make_loop(9, saving(9)).run()  # At the end.
     loop = make_loop(9, saving(2))
     with pytest.raises(CheckpointError, match="the disk is full"):
         loop.run()
@@ -244,14 +237,6 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     assert saved.names == [10, 40, 70, 75]
     monkeypatch.setattr(processes, "any_of", lambda is_early: True)  # It is in another process.
     assert not saving(0)._is_due(10) and saving(10)._is_due(10)
-
-
-def test_snapshots_after_the_checkpoint_are_removed(tmp_path):
-    for iteration in (1, 2, 3):
-        animation.save_blunders(tmp_path, iteration, np.ones(5, bool))
-    callback = az.callbacks.Snapshots(types.SimpleNamespace(verdict=None), tmp_path)
-    callback.on_start(types.SimpleNamespace(iteration=2))
-    assert animation.load_blunders(tmp_path, 5, 9)[0].tolist() == [1, 2]
 
 
 TINY = presets.smoke(presets.get("default"))
@@ -316,20 +301,16 @@ def test_a_network_that_wins_becomes_the_best_one(parts, played):
 
 
 def test_its_settings_are_those_of_the_matches(parts, played):
-    """Simulations of UCT, the seed, and the games."""
+    """Simulations of UCT, the seed, the games, and openings that do not end a game."""
     keys = set()
-    for seed in (0, 1):
-        callback = az.callbacks.Strength(parts, 1, 6, seed, simulations=7)
+    for seed, max_plies, plies in ((0, 9, 2), (1, 2, 1)):
+        short = parts._replace(game=parts.game._replace(max_plies=max_plies))
+        callback = az.callbacks.Strength(short, 1, 6, seed, simulations=7)
         callback.on_start(FakeLoop(0))
         callback.on_iteration(FakeLoop(1))
         (_, key, against_uct), (_, other, against_best) = played.matches
         assert (against_uct, against_best) == ((4, 7, 6), (4, 4, 6))
-        assert played.openings.pop() == (3, 2)
+        assert played.openings.pop() == (3, plies)
         keys |= {key, other}
         played.matches.clear()
     assert len(keys) == 4
-    short = parts._replace(game=parts.game._replace(max_plies=2))
-    callback = az.callbacks.Strength(short, 1, 6)
-    callback.on_start(FakeLoop(0))
-    callback.on_iteration(FakeLoop(1))
-    assert played.openings.pop() == (3, 1)  # Moves that do not end the game.
