@@ -59,6 +59,10 @@ TOO_LARGE = {int: [2**40], float: [float("nan"), float("inf"), -float("inf"), 1e
 PROGRAMS = [arena, play, verify, compare, export, lecture, benchmark]
 
 
+def use_number(name, value):
+    return re.compile(f"^{re.escape(f'{name} is {value}')}: use .*[0-9]")
+
+
 def test_every_number_has_bounds():
     rows = []
     for section, cls in [*sections(Config), ("", Plan)]:
@@ -66,16 +70,14 @@ def test_every_number_has_bounds():
             name = f"{section}.{field}".lstrip(".")
             for value in TOO_LARGE.get(hint, []):
                 call = functools.partial(cls, **{field: value})
-                rows.append((call, re.compile(f"^{re.escape(f'{name} is {value}')}: use .*[0-9]")))
+                rows.append((call, use_number(name, value)))
     for program in PROGRAMS:
         for name, hint in typing.get_type_hints(program.Options).items():
             option = parsing.spell(name)
             for value in TOO_LARGE.get(hint, []):
                 words = [f"{option}={value}"]
                 call = functools.partial(parsing.parse, program.Options, words, "program")
-                rows.append(
-                    (call, re.compile(f"^{re.escape(f'{option} is {value}')}: use .*[0-9]"))
-                )
+                rows.append((call, use_number(option, value)))
     for hidden in ((8, 65_537), (8,) * 101):
         call = functools.partial(MLPConfig, hidden=hidden)
         rows.append((call, "use 1 to 100 widths, each 1 to 65536"))
@@ -84,20 +86,13 @@ def test_every_number_has_bounds():
 
 
 def test_other_types_are_refused():
-    numbers = [1.5, "8", True, None, np.float32(8)]
     rows = [
-        *((PUCT, {"num_simulations": x}, f"search.num_simulations is {x!r},") for x in numbers[:4]),
+        *((PUCT, {"num_simulations": x}, f"num_simulations is {x!r},") for x in (1.5, "8", True)),
         (PUCT, {"num_simulations": np.arange(2)}, "search.num_simulations is [0, 1],", "type int"),
         (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
-        (PUCT, {"algorithm": np.arange(2)}, "search.algorithm is [0, 1]: use 'puct'"),
-        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
+        (PUCT, {"first_play_urgency": "win"}, "search.first_play_urgency is 'win': use 'zero'"),
         (PUCT, {"dirichlet_alpha": 0.0}, "dirichlet_alpha is 0.0: use more than 0"),
-        (
-            LearnerConfig,
-            {"learning_rate": 1e-4},
-            "final_learning_rate is 0.0002, more than",
-            "0.0001",
-        ),
+        (LearnerConfig, {"learning_rate": 1e-4}, "final_learning_rate is 0.0002, more", "0.0001"),
         (LearnerConfig, {"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
         (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
         (Config, {"search": "puct"}, "search is 'puct', ", "not of type Gumbel or PUCT or UCT"),
@@ -122,7 +117,6 @@ def test_settings_of_kinds_are_listed_and_compared():
 # Misspelled names.
 
 NEARLY = {
-    "connect_four": lambda: games.make("conect_four"),
     "hex_swap": lambda: games.make("Hex-Swap"),
     "enumerable": lambda: presets.get("enumerabel"),
     "learning_rate": lambda: from_dict(Config, {"learner": {"leanring_rate": 1.0}}),
@@ -135,8 +129,7 @@ NEARLY = {
 
 def test_errors_suggest_similar_names():
     assert_refused(*((call, f"; did you mean {name}?") for name, call in NEARLY.items()))
-    assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
-    assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""
+    assert did_you_mean("chess", games.available()) == did_you_mean(3, ["x"]) == ""
 
 
 def test_a_new_default_does_not_change_the_search_of_a_player_that_comes_with_azjax():
@@ -227,12 +220,11 @@ def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, ti
     for module in (simulate, paths):
         monkeypatch.setattr(module, "simulate", functools.partial(spy, module, module.simulate))
     for platform, grow, size, expected in (
-        *(
-            ("cuda", None, 2, paths),
-            ("tpu", None, 2, simulate),
-            ("gpu", simulate.grow, 2, simulate),
-        ),
-        *(("cpu", paths.grow, 8192, paths), ("cpu", paths.grow, 8193, simulate)),
+        ("cuda", None, 2, paths),
+        ("tpu", None, 2, simulate),
+        ("gpu", simulate.grow, 2, simulate),
+        ("cpu", paths.grow, 8192, paths),
+        ("cpu", paths.grow, 8193, simulate),
     ):
         monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
         search = make_search(UCT(2), tic_tac_toe, uniform_evaluator(tic_tac_toe), grow)
@@ -260,53 +252,24 @@ def test_the_first_argument_of_an_algorithm_is_its_number_of_simulations():
         assert algorithm(50) == algorithm(num_simulations=50) != algorithm()
 
 
-def wrong_arguments(game):
-    states, key = init_batch(game, 2), jax.random.key(0)
-    search = make_search(PUCT(), game, uniform_evaluator(game))
-    for arguments, fragment in (
-        ({"temperature": np.array([1.0, np.nan])}, "nan]: use 0 or more"),
-        ({"temperature": np.ones(3)}, "temperature has shape (3,): use one for all"),
-        ({"add_noise": np.ones(3, bool)}, "add_noise has shape (3,): use one for all"),
-    ):
-        yield functools.partial(search, None, key, states, **arguments), fragment
-
-
-def wrong_settings(game):
-    for algorithm, name, value in [
-        *((each, "num_simulations", 0) for each in (PUCT, Gumbel, UCT)),
-        *((PUCT, "dirichlet_fraction", 1.5), (PUCT, "c_puct", -1.0)),
-        *((PUCT, "first_play_urgency", "win"), (Gumbel, "max_considered_actions", 0)),
-    ]:
-        yield functools.partial(algorithm, **{name: value}), f"search.{name} is {value!r}: use "
-
-
-def wrong_parts(game):
-    """Policies and evaluators."""
-    policy = mctx.gumbel_muzero_policy
-    states, key = init_batch(game, 1), jax.random.key(0)
-    network = network_evaluator(game, make_network(MLPConfig(hidden=(4,), head_hidden=4), game))
-    rows = [
-        (MctxPolicy, (3,), "search.policy is 3, which is not of type Callable"),
-        (MctxPolicy, (policy, 0), "search.num_simulations is 0"),
-        (make_search(PUCT(), game, network), (None, key, states), "params is None, and the eval"),
-    ]
-    yield from ((functools.partial(call, *given), fragment) for call, given, fragment in rows)
-
-
-def wrong_states(game):
-    """What the functions of `mctx_fns` are given."""
-    fns, key = mctx_fns(game, uniform_evaluator(game)), jax.random.key(0)
-    bad = mctx_fns(game, lambda params, keys, states: (jnp.zeros((1, 8)), jnp.zeros(1)))
-    two, others = init_batch(game, 2), init_batch(games.make("connect_four"), 2)
-    yield functools.partial(bad.root, None, key, init_batch(game, 1)), "the evaluator returns"
-    yield (
-        functools.partial(fns.root, None, jax.random.split(key, 3), two),
-        "use one key, or a batch",
+def test_refusals(tic_tac_toe):
+    """Of searches, policies, evaluators, and what the functions of `mctx_fns` are given."""
+    key, policy = jax.random.key(0), mctx.gumbel_muzero_policy
+    two, others = (init_batch(game, 2) for game in (tic_tac_toe, games.make("connect_four")))
+    uniform, network = uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)
+    search, fns = make_search(PUCT(), tic_tac_toe, uniform), mctx_fns(tic_tac_toe, uniform)
+    untrained = make_search(PUCT(), tic_tac_toe, network_evaluator(tic_tac_toe, network))
+    bad = mctx_fns(tic_tac_toe, lambda params, keys, states: (jnp.zeros((1, 8)), jnp.zeros(1)))
+    nan, three = np.array([1.0, np.nan]), np.ones(3)
+    assert_refused(
+        (lambda: search(None, key, two, temperature=nan), "nan]: use 0 or more"),
+        (lambda: search(None, key, two, temperature=three), "temperature has shape (3,): use one"),
+        (lambda: search(None, key, two, add_noise=three > 0), "add_noise has shape (3,): use one"),
+        (lambda: untrained(None, key, two), "params is None, and the eval"),
+        (lambda: MctxPolicy(3), "search.policy is 3, which is not of type Callable"),
+        (lambda: MctxPolicy(policy, 0), "search.num_simulations is 0"),
+        (lambda: bad.root(None, key, two), "the evaluator returns"),
+        (lambda: fns.root(None, jax.random.split(key, 3), two), "use one key, or a batch"),
+        (lambda: fns.invalid_actions(others), "a batch of tic_tac_toe is"),
+        (lambda: fns.recurrent_fn(None, key, jnp.zeros(2, int), others), "these"),
     )
-    yield functools.partial(fns.invalid_actions, others), "a batch of tic_tac_toe is"
-    yield functools.partial(fns.recurrent_fn, None, key, jnp.zeros(2, int), others), "these"
-
-
-@pytest.mark.parametrize("rows", [wrong_arguments, wrong_settings, wrong_parts, wrong_states])
-def test_refusals(rows, tic_tac_toe):
-    assert_refused(*rows(tic_tac_toe))
