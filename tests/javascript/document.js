@@ -83,9 +83,7 @@ class Element {
     return {};
   }
 
-  scrollIntoView() {
-    globalThis.scrolledTo = this;
-  }
+  scrollIntoView() {}
 
   addEventListener(name, listener) {
     this.listeners[name] = listener;

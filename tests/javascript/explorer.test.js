@@ -6,7 +6,7 @@ import { signed } from "../../azjax/viz/js/dom.js";
 import { explorer } from "../../azjax/viz/js/explorer.js";
 import { gameNamed, openGame } from "../../azjax/viz/js/games.js";
 import { Place } from "../../azjax/viz/js/main.js";
-import { proof } from "../../azjax/viz/js/proof.js";
+import { Lines, proof } from "../../azjax/viz/js/proof.js";
 
 const PUCT = { algorithm: "puct", c_puct: 2.5, first_play_urgency: "zero", dirichlet_fraction: 0, dirichlet_alpha: 0.3 };
 const GUMBEL = { algorithm: "gumbel", gumbel_scale: 0, max_considered_actions: 8, value_scale: 0.1, maxvisit_init: 50 };
@@ -116,15 +116,10 @@ test("all replies to a network are counted, and its claim has the counts", () =>
       optimal: base64(new Uint8Array(every.flat().length)),
     },
   };
-  const countAll = (choose, seat, position = openGame(data).init()) => {
-    if (position.over) return game.winner(position) === null ? [0, 1, 0] : game.winner(position) === seat ? [1, 0, 0] : [0, 0, 1];
-    const actions = position.player === seat ? [choose(position)] : game.legal(position);
-    return actions.map((action) => countAll(choose, seat, game.step(position, action))).reduce((a, b) => a.map((x, i) => x + b[i]));
-  };
   const [root, place] = [document.createElement("div"), new Place()];
   proof(root, data, place);
   const check = (iteration, choose, seat) => {
-    const [won, drawn, lost] = countAll(choose, seat);
+    const { won, drawn, lost } = new Lines(game, choose, seat).below(game.init());
     const [claim] = textsOf(root, "[data-claim]");
     assert.ok(claim.includes(`there are ${(won + drawn + lost).toLocaleString("en")} games. The network of iteration ${iteration} wins ${won.toLocaleString("en")}, draws ${drawn.toLocaleString("en")} and loses ${lost.toLocaleString("en")} of them.`), claim);
     assert.equal(claim.includes("never loses"), lost === 0);

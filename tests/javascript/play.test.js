@@ -168,16 +168,6 @@ test("the proof is said to cover only the games that it covers", async () => {
   assert.match(about(), covered);
 });
 
-test("a search takes the place of the proof and is scrolled into sight", async () => {
-  const root = await open(1);
-  assert.match(root.textContent, /No opponent/);
-  press(root, "watch");
-  assert.doesNotMatch(root.textContent, /No opponent/);
-  assert.equal(globalThis.scrolledTo, root.querySelector(".az-watch"));
-  press(root, "watch");
-  assert.match(root.textContent, /No opponent/);
-});
-
 test("a player that searches plays the moves of its search", async () => {
   const shipped = await openShipped(players.find(({ about }) => !about.alone));
   const { game: hex, network, data } = shipped;

@@ -51,34 +51,16 @@ test("noise changes a search if it is on, and the seed changes what is random", 
   assert.notDeepEqual(visits(searched({ ...UCT, seed: 1 })), visits(searched({ ...UCT, seed: 2 })));
 });
 
-test("the classic search is that of a textbook", () => {
+test("the classic search has the bonus of UCB1, and tries every action once before", () => {
   const search = searched({ ...UCT, num_simulations: 300 });
-  const pathTo = ({ parent, action }) => (parent === null ? "" : pathTo(search.nodes[parent]) + action);
-  const stored = new Map(search.nodes.map((node) => [pathTo(node), node])); // Values and order.
-  const add = (position, path) => ({ position, path, children: new Map(), n: 0, total: 0 });
-  const choose = ({ position, path, children, n }, isRoot) => {
-    const untried = four.legal(position).filter((action) => !children.has(action));
-    const { order, actions } = stored.get(path);
-    if (untried.length) return untried.reduce((a, b) => (order[actions.indexOf(b)] > order[actions.indexOf(a)] ? b : a));
-    const ucb = (child) => -child.total / child.n + 1.4 * Math.sqrt(Math.log(isRoot ? n : n + 1) / child.n);
-    return [...children.keys()].reduce((a, b) => (ucb(children.get(b)) > ucb(children.get(a)) + 1e-6 ? b : a));
-  };
-  const visit = (at, isRoot = false) => {
-    let value = at.position.over ? -four.reward(at.position) : stored.get(at.path).value;
-    if (!at.position.over && at.n) {
-      const action = choose(at, isRoot);
-      if (!at.children.has(action)) at.children.set(action, add(four.step(at.position, action), at.path + action));
-      value = -visit(at.children.get(action));
-    }
-    at.n += 1;
-    at.total += value;
-    return value;
-  };
-  const root = { ...add(four.init(), ""), n: 1 };
-  for (let i = 0; i < 300; i++) visit(root, true);
-  const { visits: n, N, U } = search.stats(0, 150);
-  N.forEach((k, i) => assert.ok(Math.abs(U[i] - 1.4 * Math.sqrt(Math.log(n) / k)) < 1e-5));
-  assert.deepEqual(visits(search), four.legal(four.init()).map((action) => root.children.get(action).n));
+  for (const { id, parent, over, order } of search.nodes) {
+    if (over) continue;
+    const { N, U, best } = search.stats(id, 300);
+    const n = N.reduce((sum, x) => sum + x, parent === null ? 1 : 2); // The evaluations of others count.
+    N.forEach((k, i) => assert.ok(k ? Math.abs(U[i] - 1.4 * Math.sqrt(Math.log(n) / k)) < 1e-5 : U[i] === Infinity));
+    const untried = order.filter((_, i) => !N[i]);
+    if (untried.length) assert.equal(order[best], Math.max(...untried));
+  }
 });
 
 test("what is shown explains each choice, and the history ends in the finished tree", () => {
