@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 
 import jax
@@ -46,9 +47,10 @@ def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
 
     config = presets.get("default")
     nine = dataclasses.replace(config.selfplay, unroll_length=9)
-    config = dataclasses.replace(config, selfplay=nine)
     monkeypatch.setattr(training, "run_training", train_one)
-    monkeypatch.setattr(training.presets, "get", lambda name: config)
+    monkeypatch.setattr(
+        training.presets, "get", lambda name: dataclasses.replace(config, selfplay=nine)
+    )
     options = Options(time_to_perfect=True, seeds=3, train_games=(99_000,))
     rows = training.time_to_perfect(options)
     assert [row["unbeatable, s"] for row in rows] == [6.0, None, 130.0]
@@ -56,8 +58,7 @@ def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
     assert [(row["iterations"], row["search blunders"]) for row in rows] == [(3, 3), (1, 3), (1, 3)]
     shown = capsys.readouterr().out
     assert "never" in shown and "perfect within 120 s: 1 of 3" in shown
-    (median,) = [line.split() for line in shown.splitlines() if "median" in line]
-    assert median.count("130") == 2
+    assert re.search("median.*130.*130", shown)
 
 
 def test_the_slope_is_the_exponent_of_positions():
@@ -100,11 +101,12 @@ def urn_probability(triple, reference):
     return probability
 
 
-def test_count_p_value_is_the_enumeration():
-    for observed, reference in [((2, 1, 0), (3, 2, 1)), ((0, 0, 6), (9, 1, 0))]:
-        values = range(sum(observed) + 1)
-        triples = [t for t in itertools.product(values, repeat=3) if sum(t) == sum(observed)]
-        chances = [urn_probability(triple, reference) for triple in triples]
-        likely = urn_probability(observed, reference)
-        exact = sum(chance for chance in chances if chance <= likely)
-        assert count_p_value(observed, reference) == pytest.approx(float(exact), rel=1e-9)
+@pytest.mark.parametrize(
+    ("observed", "reference"), [((2, 1, 0), (3, 2, 1)), ((0, 0, 6), (9, 1, 0))]
+)
+def test_count_p_value_is_the_enumeration(observed, reference):
+    values = itertools.product(range(sum(observed) + 1), repeat=3)
+    chances = [urn_probability(t, reference) for t in values if sum(t) == sum(observed)]
+    likely = urn_probability(observed, reference)
+    exact = sum(chance for chance in chances if chance <= likely)
+    assert count_p_value(observed, reference) == pytest.approx(float(exact), rel=1e-9)

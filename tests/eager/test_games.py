@@ -53,17 +53,13 @@ def test_refusals(tic_tac_toe):
         (3, "the game is 3: use a name, such as"),
         ("go", "unknown game 'go': use one of tic_tac_toe"),
         ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
-        ("mnk:axbxc", "mnk:axbxc has no valid size"),
         ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and 1 to"),
         ("mnk:4x5x6", "6 in a row do not fit on 4 by 5 in mnk: use 1 to 5"),
-        ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
         ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
-        ("hex:20", "hex has no board of 20 by 20: use 2 to 19"),
         ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 32 rows and 2 to 32"),
     ]
     boards = [  # `tests/system/test_games.py` tries every board.
         ([0] * 8, "a board is 9 numbers"),
-        ([2, 0, 0, 0, 0, 0, 0, 0, 0], "not [2, 0, 0, 0, 0, 0, 0, 0, 0]: pass a flat list"),
         ([1, 1, 0, 0, 0, 0, 0, 0, 0], "0, 0] cannot occur: X moves first, the players take turns"),
         ([1, 1, 1, -1, -1, 0, -1, 0, 0], "three in a row end a game"),
     ]
@@ -73,7 +69,6 @@ def test_refusals(tic_tac_toe):
         *((functools.partial(from_board, board), sentence) for board, sentence in boards),
         (lambda: tic_tac_toe.observe(tic_tac_toe.init(), "none"), unknown),
         (lambda: mnk.make(3, 3, 2.5), "in_a_row is 2.5, which is not of type int"),
-        (lambda: mnk.make(4, 4, True), "in_a_row is True, which is not of type int"),
         (lambda: nim.make([3, 4]), "heaps is [3, 4], which is not of type int"),
     )
     assert mnk.make(np.int8(3), 4, 3) is games.make("mnk:3x4x3")
@@ -129,9 +124,6 @@ def test_moves_of_games_with_dice_have_their_usual_names():
     assert game.display.render(state).splitlines()[1:] == [
         *("1  X1 X2 .", "2  X3 .  O3", "3  .  O2 O1", "die: 1")
     ]
-    labels = ["", "here", *[""] * 7]
-    drawn = str(game.display.draw(state, values=np.eye(9)[1], labels=labels))
-    assert [drawn.count(text) for text in ("az-heat", ">here<", ">1<")] == [1, 1, 2]
     game = games.make("backgammon")
     assert game.display.name_actions(game.init())[:4] == ["11", "21", "22", "31"]
     state = game.init()._replace(left=np.array([1, 0, 0, 0, 0, 1], np.int8))

@@ -21,11 +21,7 @@ from azjax.cli import console
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.training import LearnerConfig, SelfPlayConfig
-
-
-def use_devices(number, monkeypatch):
-    devices = jax.local_devices()[:number]
-    monkeypatch.setattr(jax, "devices", lambda: devices)
+from refusals import assert_refused
 
 
 def test_jax_has_the_index_of_a_process_in_its_private_state():
@@ -40,26 +36,21 @@ def test_processes_with_unequal_numbers_of_devices_are_rejected(monkeypatch):
         processes.check_devices()
 
 
-class Others:
-    """The other processes of this one: two, of which the second has its own texts and flags."""
-
-    def __init__(self, monkeypatch, index=0):
-        self.texts, self.flag, self.sent = "", False, None
-        monkeypatch.setattr(jax, "process_count", lambda: 2)
-        monkeypatch.setattr(jax, "process_index", lambda: index)
-        monkeypatch.setattr(processes.multihost_utils, "process_allgather", self.gather)
-
-    def gather(self, values):
-        self.sent = values
-        if values.dtype == bool:
-            return np.stack([values, self.flag])
-        text = self.texts.encode().ljust(values.size, b"\0")
-        return np.stack([values, np.frombuffer(text, np.uint8)])
-
-
 @pytest.fixture
 def others(monkeypatch):
-    return Others(monkeypatch)
+    """Makes this the first of two processes; the other one has the given text and flag."""
+    others = types.SimpleNamespace(text="", flag=False, sent=None)
+
+    def gather(values):
+        others.sent = values
+        if values.dtype == bool:
+            return np.stack([values, others.flag])
+        text = others.text.encode().ljust(values.size, b"\0")
+        return np.stack([values, np.frombuffer(text, np.uint8)])
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(processes.multihost_utils, "process_allgather", gather)
+    return others
 
 
 def test_requests_and_errors_reach_all_processes(others):
@@ -67,10 +58,10 @@ def test_requests_and_errors_reach_all_processes(others):
     others.flag = True
     assert processes.any_of(False)
     assert processes.in_all(lambda: 3) == 3
-    others.texts = "no room"
+    others.text = "no room"
     with pytest.raises(processes.OtherProcessError, match="^no room$"):
         processes.in_all(lambda: 3)
-    others.texts = ""
+    others.text = ""
     for error, sent in [(ValueError(), "ValueError"), (KeyError("name"), "'name'")]:
         with pytest.raises(type(error)):
             processes.in_all(lambda error=error: (_ for _ in ()).throw(error))
@@ -78,12 +69,12 @@ def test_requests_and_errors_reach_all_processes(others):
     assert processes.gather("i" + "ä" * 2000)[0] == "i" + "ä" * 511
 
 
-def test_only_the_first_process_acts(monkeypatch):
-    for index, count in ((0, 1), (1, 0)):
-        Others(monkeypatch, index)
-        acted = []
-        processes.in_first(lambda: acted.append(1))
-        assert len(acted) == count
+def test_only_the_first_process_acts(others, monkeypatch):
+    acted = []
+    for index in (0, 1):
+        monkeypatch.setattr(jax, "process_index", lambda index=index: index)
+        processes.in_first(lambda index=index: acted.append(index))
+    assert acted == [0]
 
 
 def test_options_that_differ_are_named(others, monkeypatch):
@@ -134,26 +125,26 @@ def test_a_flag_or_variable_of_the_user_sets_the_number_of_cpu_devices(monkeypat
 
 
 def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
-    """The preset `mlp` has two shards, 50 games and batches of 64."""
-    config = presets.get("mlp")
-    parts = make_parts(config)
-    use_devices(3, monkeypatch)
-    fitted, _, mesh = program.fit_devices(config, parts, fixed=True)
-    assert mesh.size == 2 and fitted == config
-    assert capfd.readouterr().err.startswith("2 of 3 devices are used: no larger number")
-    config = dataclasses.replace(config, selfplay=SelfPlayConfig(games=48, unroll_length=4))
-    config = dataclasses.replace(config, learner=LearnerConfig(batch_size=32))
-    _, _, mesh = program.fit_devices(config, make_parts(config), fixed=False)
-    assert mesh.size == 2  # 3 divides 48 only.
-    capfd.readouterr()
-    config = dataclasses.replace(config, learner=LearnerConfig(batch_size=96))
-    fitted, parts, mesh = program.fit_devices(config, make_parts(config), fixed=False)
-    assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
-    assert capfd.readouterr().err == "3 devices: replay.shards 3 instead of 2\n"
+    """The preset `mlp` has two shards."""
+    devices = jax.local_devices()[:3]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+
+    def fit(fixed=False, **sections):
+        config = dataclasses.replace(presets.get("mlp"), **sections)
+        fitted, parts, mesh = program.fit_devices(config, make_parts(config), fixed)
+        assert fitted.replay.shards == parts.replay.shards
+        return fitted.replay.shards, mesh.size, capfd.readouterr().err
+
+    shards, size, said = fit(fixed=True)
+    assert (shards, size) == (2, 2)
+    assert said.startswith("2 of 3 devices are used: no larger number")
+    games = {"selfplay": SelfPlayConfig(games=48, unroll_length=4)}
+    assert fit(**games, learner=LearnerConfig(batch_size=32))[:2] == (2, 2)  # 3 divides 48 only.
+    many = games | {"learner": LearnerConfig(batch_size=96)}
+    assert fit(**many) == (3, 3, "3 devices: replay.shards 3 instead of 2\n")
     # Several processes use all devices, also for a resumed run, whose settings they must divide.
     monkeypatch.setattr(jax, "process_count", lambda: 3)
-    with pytest.raises(ValueError, match="replay.shards is 2"):
-        program.fit_devices(config, make_parts(config), fixed=True)
+    assert_refused((lambda: fit(fixed=True, **many), "replay.shards is 2"))
 
 
 # Opening a run.
