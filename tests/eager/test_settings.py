@@ -91,7 +91,7 @@ def test_other_types_are_refused():
         (PUCT, {"num_simulations": np.arange(2)}, "search.num_simulations is [0, 1],", "type int"),
         (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
         (PUCT, {"first_play_urgency": "win"}, "search.first_play_urgency is 'win': use 'zero'"),
-        (PUCT, {"dirichlet_alpha": 0.0}, "dirichlet_alpha is 0.0: use more than 0"),
+        (LearnerConfig, {"learning_rate": 0.0}, "learner.learning_rate is 0.0: use more than 0"),
         (LearnerConfig, {"learning_rate": 1e-4}, "final_learning_rate is 0.0002, more", "0.0001"),
         (LearnerConfig, {"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
         (MLPConfig, {"hidden": 32}, "network.hidden is 32, ", "type tuple"),
