@@ -23,50 +23,41 @@ def charts(section):
     return {svg.get("aria-label"): svg for svg in section.element.iter("svg")}
 
 
-def lines(chart):
-    """Returns the numbers that a chart shows, by line."""
-    shown = {}
+def tips(chart):
+    """Returns the numbers of each line, `{name: ["x: y", ...]}`."""
+    lines = {}
     for group in chart.findall("g[@class='az-series']"):
-        tips = [title.text.split(": ")[1] for title in group.iter("title")]
-        shown[group.findtext("text")] = tips
-    return shown
+        name = group.findtext("text")
+        texts = [title.text.removeprefix(f"{name}, ") for title in group.iter("title")]
+        lines[name] = sorted(texts)
+    return lines
 
 
 def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
-    names = ["loss", "policy_loss", "value_loss", "blunders", "losing_lines_first"]
-    names += ["losing_lines_second", "value_error", "elo_uct", "elo_best", "games_per_second"]
-    records = [
-        {"iteration": i} | {name: i * 100 + n for n, name in enumerate(names)} for i in (1, 2)
-    ]
-    for record in records:
-        record |= {"elo_uct_low": 0, "elo_uct_high": 900, "elo_best_low": 1, "elo_best_high": 901}
-    records = [{"iteration": 0, "loss": 0}, *records, {"iteration": 3, "loss": 300}]
-    (section,) = report._curves(records, tic_tac_toe)
+    """And start at the first iteration that has them."""
+    names = ["policy_loss", "value_loss", "blunders", "losing_lines_first", "losing_lines_second"]
+    names += ["value_error", "elo_uct", "elo_best", "games_per_second"]
+    later = {"iteration": 1, "loss": 1} | {name: 100 + n for n, name in enumerate(names)}
+    later |= {f"elo_{name}_{end}": 1 for name in ("uct", "best") for end in ("low", "high")}
+    (section,) = report._curves([{"iteration": 0, "loss": 9}, later], tic_tac_toe)
     assert "A blunder is" in section.intro and "labelled" not in section.intro
-    drawn = {title: lines(chart) for title, chart in charts(section).items()}
-    assert drawn["Training loss"]["total"][0] == "300 mean over an iteration"
-    assert [*drawn["Training loss"]] == ["total", "policy", "value"]
-    at = dict(zip(names, range(100, 110), strict=True))
-    expected = {
-        "Training loss": {"policy": "policy_loss", "value": "value_loss"},
+    drawn = {title: tips(chart) for title, chart in charts(section).items()}
+    shown = {title: {x: y[0].split()[1:3] for x, y in one.items()} for title, one in drawn.items()}
+    assert shown == {
+        "Training loss": {"total": ["0:", "9"], "policy": ["1:", "100"], "value": ["1:", "101"]},
         "Errors of the network alone, all positions": {
-            "blunders": "blunders",
-            "losing lines as first": "losing_lines_first",
-            "losing lines as second": "losing_lines_second",
+            "blunders": ["1:", "102"],
+            "losing lines as first": ["1:", "103"],
+            "losing lines as second": ["1:", "104"],
         },
-        "Mean absolute error of the value, all positions": {"network alone": "value_error"},
+        "Mean absolute error of the value, all positions": {"network alone": ["1:", "105"]},
         "Strength: Elo differences, 95% intervals": {
-            "against UCT": "elo_uct",
-            "against the best older network": "elo_best",
+            "against UCT": ["1:", "106"],
+            "against the best older network": ["1:", "107"],
         },
-        "Self-play speed": {"games/s": "games_per_second"},
+        "Self-play speed": {"games/s": ["1:", "108"]},
     }
-    assert drawn.keys() == expected.keys()
-    for title, names in expected.items():
-        for label, name in names.items():
-            assert drawn[title][label][-1].split()[0] == str(at[name]), label
-    tips = [e.text for e in charts(section)["Self-play speed"].iter("title")]
-    assert tips == ["games/s, iteration 2: 209 games/s", "games/s, iteration 1: 109 games/s"]
+    assert drawn["Self-play speed"] == {"games/s": ["iteration 1: 108 games/s"]}
     bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
     assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
     assert report._curves([], tic_tac_toe) == []
@@ -75,17 +66,15 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
 def test_errors_in_labelled_positions_are_percentages():
     record = {"iteration": 1, "error": 0.25, "sign_error": 0.5}
     (section,) = report._curves([record], games.make("connect_four"))
-    drawn = lines(charts(section)["Errors of the network alone"])
-    assert drawn["wrong moves, mean"] == ["25 % of labelled positions"]
-    assert drawn["wrong value signs"] == ["50 % of labelled positions"]
+    drawn = tips(charts(section)["Errors of the network alone"])
+    assert drawn["wrong moves, mean"] == ["iteration 1: 25 % of labelled positions"]
+    assert drawn["wrong value signs"] == ["iteration 1: 50 % of labelled positions"]
 
 
-def certificate(**changed):
-    numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
-    content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
-    content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
-    content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
-    return content | changed
+NUMBERS = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
+CERTIFICATE = dict.fromkeys([*NUMBERS, "value_sign_errors", "moves", "seconds"], 0)
+CERTIFICATE |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
+CERTIFICATE |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
 
 
 @pytest.fixture
@@ -125,18 +114,14 @@ def test_pages_give_the_verdict_of_the_run_s_certificate(run):
         ({"unbeatable": False}, "Not proved: this player can be beaten"),
         ({"iterations": 1}, unproved),
     ]:
-        path.write_text(json.dumps(certificate(**changed)))
+        path.write_text(json.dumps(CERTIFICATE | changed))
         assert facts(run)["proof"] == text
         (section,) = report._certificate(path)
         assert text in (section.title, unproved)
+    said = f"{path} is damaged: delete it, or verify the run again"
     for content in ({"game": "tic_tac_toe"}, []):
         path.write_text(json.dumps(content))
-        assert_refused(
-            (
-                lambda: report._certificate(path),
-                f"{path} is damaged: delete it, or verify the run again",
-            )
-        )
+        assert_refused((lambda: report._certificate(path), said))
 
 
 # Charts: lines stay inside and rise with their numbers, and text is legible.
@@ -197,15 +182,6 @@ def test_long_names_and_many_lines_have_room():
     assert right <= float(chart.get("width"))
 
 
-def tips(chart):
-    """Returns the numbers of each line, `{name: ["x: y", ...]}`."""
-    lines = {}
-    for group in chart.findall("g[@class='az-series']"):
-        texts = [title.text.split(", ", 1)[1] for title in group.iter("title")]
-        lines[group.findtext("text")] = sorted(texts)
-    return lines
-
-
 def test_the_last_point_of_a_long_line_has_a_tooltip():
     texts = tips(line_chart("Any", range(200), {"y": range(200)}))["y"]
     assert "iteration 199: 199" in texts and len(texts) <= 60
@@ -226,9 +202,5 @@ def test_curves_of_a_comparison_are_medians_and_end_at_their_last_points():
     lines = [group.find("path") for group in drawn.findall("g[@class='az-series']")]
     for band, line in zip(bands, lines, strict=True):
         assert band.get("style").partition(" ")[2] == line.get("style").partition(" ")[2]
-        low, high, middle = (
-            heights(band.get("d"))[0],
-            heights(band.get("d"))[-1],
-            heights(line.get("d"))[0],
-        )
-        assert high < middle < low
+        low, *_, high = heights(band.get("d"))
+        assert high < heights(line.get("d"))[0] < low

@@ -201,15 +201,9 @@ def test_a_record_has_every_metric():
 
 def test_only_scalars_with_new_names_are_added():
     made = record(1, losses=LOSSES | {"another": 1.0}, extra={})
-    wrong = [
-        *[("high", "str: add one number"), (None, "NoneType"), (1j, "complex")],
-        (jnp.ones((2, 3)), "ArrayImpl: add"),
-    ]
+    wrong = ("high", "str: add one"), (None, "NoneType"), (jnp.ones((2, 3)), "ArrayImpl: add")
     assert_refused(
-        *(
-            (functools.partial(made.add, elo=value), f"elo is of ...{said}")
-            for value, said in wrong
-        ),
+        *((functools.partial(made.add, elo=x), f"elo is of ...{said}") for x, said in wrong),
         *(
             (functools.partial(made.add, **{name: 1}), f"metric {name} already: ...name")
             for name in ("loss", "another", "games", "extra")
@@ -238,17 +232,14 @@ def test_a_damaged_file_is_not_rewritten(tmp_path):
     """Only an incomplete last line is ignored."""
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2, 9])
-    lines = path.read_text().splitlines(keepends=True)
-    for line in (
-        *("[3]", "[" * 10_000, '{"iteration": 3}', '{"iteration": 3, "seconds": NaN}'),
-        '{"iteration": 2, "seconds": 1.0}',
-    ):
-        path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+    first, second, last = path.read_text().splitlines(keepends=True)
+    for line in ("[" * 9999, '{"iteration": 3, "seconds": NaN}', '{"iteration": 2, "seconds": 1}'):
+        path.write_text(f"{first}{second}{line}\n{last}")
         before = path.read_bytes()
         said = "line 3, is not a record of a later iteration: restore the file"
         assert_refused((functools.partial(open_records, path, after=2), said))
         assert path.read_bytes() == before
-        path.write_text("".join([*lines[:2], line[:-1]]))
+        path.write_text(f"{first}{second}{line[:-1]}")
         assert [r["iteration"] for r in read_records(path)] == [1, 2]
 
 
