@@ -22,7 +22,7 @@ TRAIN = [
     ("train", "train", "--help"),
     ("hex:3", "'hex:3' is unknown here; did you mean --game hex:3?"),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
-    ("--replay.capacity 100", "replay.capacity is 100", "use at least 512"),
+    ("--replay.capacity 100", "replay.capacity is 100", "use at least 8192"),
     ("--game connect_four --until perfect", "until is 'perfect', but connect_four ...'never'"),
     ("--max-minutes -1", "--max-minutes is -1.0: use 0 or more"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
