@@ -11,34 +11,23 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import write_note
 from azjax._files import Path
-from azjax.games.base import State
-from azjax.players import Agent, search_agent
-from azjax.players.arena import draw_openings, play_match
-from azjax.players.statistics import Interval, elo_difference
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
-from azjax.search import UCT
-from azjax.search.evaluators import rollout_evaluator
 from azjax.training import metrics
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Record
-from azjax.training.parts import Parts
 from azjax.viz import animation
 from azjax.viz.report import write_report
 
 __all__ = ["Callback", "Certification", "Checkpoints", "Interrupts", "LabelledEvaluation"]
-__all__ += ["Printer", "Records", "Report", "Snapshots", "Strength", "TimeLimit", "Verification"]
-_STREAM = 2**31  # Folded into the seed of matches; above all iterations: no key is reused.
-_PLIES = 2  # Random moves of an opening.
+__all__ += ["Printer", "Records", "Report", "Snapshots", "TimeLimit", "Verification"]
 _EVERY, _PAUSE = 10, 60.0  # By default: iterations and seconds between two checkpoints.
 
 
@@ -203,71 +192,3 @@ class Report(Callback):
         solution = self._verification and self._verification.solution
         player = Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)
         write_report(self._run_dir, player, solution)
-
-
-class Strength(Callback):
-    """Measures the averaged network in matches against two frozen opponents.
-
-    One opponent is UCT with random rollouts. The other is the best older version of the network.
-    At first this is the network that training starts from, also in a resumed run. A network that
-    beats it takes its place: the interval of their Elo difference must be above 0. Games start from
-    random openings, and each opening is played from both seats.
-
-    The record gets the Elo differences `elo_uct` and `elo_best`; the ends of their 95% intervals,
-    such as `elo_uct_low`; and `elo_best_iteration`, that of the best older version. Matches have
-    their own random keys, so training is bit for bit the same without them.
-    """
-
-    def __init__(
-        self,
-        parts: Parts,
-        every: int = 10,
-        num_games: int = 64,
-        seed: int = 0,
-        *,
-        simulations: int = 100,
-    ):
-        """Plays `num_games` against each opponent, half from each seat, every few iterations.
-
-        There are fewer games if there are fewer openings and both players are deterministic. UCT
-        has the given number of simulations. Matches compile when the first one is played.
-        """
-        game = parts.game
-        self._game, self._every, self._num_games = game, every, num_games
-        self._seed_key = jax.random.fold_in(jax.random.key(seed), _STREAM)
-        self._fold = jax.jit(parts.network.fold)
-        self._network = search_agent(game, parts.search, parts.evaluate, name="network")
-        uct = UCT(num_simulations=simulations)
-        self._uct = search_agent(game, uct, rollout_evaluator(game))
-
-    def on_start(self, loop: Loop) -> None:
-        self._replace_best(loop)
-
-    def on_iteration(self, loop: Loop) -> None:
-        if loop.iteration % self._every:
-            return
-        key = jax.random.fold_in(self._seed_key, loop.iteration)
-        key_openings, key_uct, key_best = jax.random.split(key, 3)
-        plies = min(_PLIES, self._game.max_plies - 1)
-        openings = draw_openings(self._game, key_openings, self._num_games // 2, plies)
-        current = self._with(loop.average)
-        uct = self._measure(current, self._uct, key_uct, openings)
-        best = self._measure(current, self._with(self._best), key_best, openings)
-        for name, elo in (("elo_uct", uct), ("elo_best", best)):
-            loop.add(**{name: elo.estimate, f"{name}_low": elo.low, f"{name}_high": elo.high})
-        loop.add(elo_best_iteration=self._best_iteration)
-        if best.low > 0:
-            self._replace_best(loop)
-
-    def _with(self, variables: Any) -> Agent:
-        return self._network._replace(params=self._fold(variables))
-
-    def _measure(self, current: Agent, other: Agent, key: jax.Array, openings: State) -> Interval:
-        match = play_match(self._game, current, other, self._num_games, key, openings)
-        one, two = match.moving_first, match.moving_second
-        return elo_difference(one.wins + two.wins, one.draws + two.draws, one.losses + two.losses)
-
-    def _replace_best(self, loop: Loop) -> None:
-        # The next iteration overwrites the buffers of `loop.average`.
-        self._best = jax.tree.map(jnp.copy, loop.average)
-        self._best_iteration = loop.iteration

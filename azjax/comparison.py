@@ -102,21 +102,6 @@ class Comparison:
         measure = "evaluations" if enough else "error"
         return [Effect(measure, ratio, p) for (ratio, _), p in zip(rows, corrected, strict=True)]
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Returns a row for every setting, point of training and seed, for `pandas.DataFrame`.
-
-        `error_with_search` is None except at the last point.
-        """
-        rows = []
-        for one in self.curves:
-            for k, errors in enumerate(one.errors):
-                point = {name: getattr(one, name)[k] for name in AXES}
-                searched = one.searched if k == len(one.errors) - 1 else None
-                for seed, error in enumerate(errors):
-                    row = {"setting": one.name, "seed": seed} | point | {"error": error}
-                    rows.append(row | {"error_with_search": searched and searched[seed]})
-        return rows
-
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     """Compiles the training of seeds 0 to `S - 1` as one program, with the seeds on all devices.
@@ -258,12 +243,8 @@ def _make_all(settings: Mapping[str, Config | Parts]) -> dict[str, Parts]:
     for name, given in settings.items():
         if not isinstance(given, Config | Parts):
             raise ValueError(f"{name} is of type {type(given).__name__}: give a Config or Parts")
-        made[name] = given if isinstance(given, Parts) else make_parts(given)
-        check_parts(made[name])
-    games = {parts.game.name: parts.game for parts in made.values()}
-    if len(games) > 1:
-        raise ValueError(f"the settings have several games, {', '.join(games)}: use one")
-    for parts in made.values():
+        made[name] = parts = given if isinstance(given, Parts) else make_parts(given)
+        check_parts(parts)
         if parts.game.enumerable and parts.search.is_deterministic:
             check_trees(parts.search, parts.game, certificate.SLICE)
         if not (parts.game.enumerable or parts.game.positions):
@@ -271,6 +252,9 @@ def _make_all(settings: Mapping[str, Config | Parts]) -> dict[str, Parts]:
                 f"{parts.game.name} has no exact errors, which need a game that can be enumerated "
                 "or has labelled positions: compare settings in a smaller size, such as hex:4"
             )
+    games = {parts.game.name: None for parts in made.values()}
+    if len(games) > 1:
+        raise ValueError(f"the settings have several games, {', '.join(games)}: use one")
     return made
 
 

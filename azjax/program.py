@@ -300,14 +300,12 @@ class Run:
             given = self.config.seed, self.run_dir / "certificate.json", display
             self.certification = Certification(self.verification, self.goal, *given)
         plan, verification = self.plan, self.verification
-        matches, games = plan.strength_every, plan.strength_games
         receives_signals = threading.current_thread() is threading.main_thread()
         listed: list[Any] = [  # What happens after each iteration, in this order.
             plan.max_minutes and events.TimeLimit(self.started, 60 * plan.max_minutes),
             verification,
             self.evaluation,
             verification and events.Snapshots(verification, self.run_dir),
-            matches and events.Strength(self.loop.parts, matches, games, self.config.seed),
             *callbacks,
             events.Records(self.run_dir / "metrics.jsonl"),  # All metrics are complete here.
             display and events.Printer(progress.Lines().print),

@@ -70,12 +70,6 @@ def _details(record: Record) -> dict[str, str]:
 
 
 def _extra_cells(record: Record) -> dict[str, str]:
-    """Returns other metrics of callbacks by name; `NAME_low` and `NAME_high` are an interval."""
+    """Returns other metrics of callbacks by name."""
     extra = {name: x for name, x in record.extra.items() if not name.startswith(_VERIFIED)}
-    cells = {name: f"{value:.4g}" for name, value in extra.items()}
-    for name in extra:
-        low, high = cells.get(f"{name}_low"), cells.get(f"{name}_high")
-        if low is not None and high is not None:
-            cells[name] += f" [{low}, {high}]"
-            del cells[f"{name}_low"], cells[f"{name}_high"]
-    return cells
+    return {name: f"{value:.4g}" for name, value in extra.items()}

@@ -102,10 +102,6 @@ class Plan:
     examine_every: Count = 0
     """In games that can be solved: maximum number of iterations between two verifications of the
     network; 0: verification makes at most a tenth as many network evaluations as self-play."""
-    strength_every: Count = 0
-    """Iterations between matches against UCT and the best older network; 0: no matches."""
-    strength_games: Annotated[int, Range(2)] = 64
-    """Games of each of these matches, half of them from each seat."""
     checkpoint_every: Count = 0
     """Iterations between checkpoints; 0: 10, but at most one checkpoint a minute. There is always
     one at the end."""
@@ -119,22 +115,14 @@ class Plan:
 
 
 def is_custom(game: str) -> bool:
-    """Whether a name is that of a custom game, `PLACE:FUNCTION`.
-
-    PLACE is a file, or `IN_PYTHON`.
-    """
+    """Whether a name is that of a custom game, `FILE.py:FUNCTION` or `IN_PYTHON:NAME`."""
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)
 
 
 def count_devices(available: int, *numbers: int) -> int:
-    """Returns the largest number of devices, up to those available, that divides all `numbers`.
-
-    >>> count_devices(6, 16, 64)
-    4
-    """
-    usable = range(1, available + 1)
-    return max(n for n in usable if not any(number % n for number in numbers))
+    """Returns the largest number of devices, up to those available, that divides all `numbers`."""
+    return max(n for n in range(1, available + 1) if not any(number % n for number in numbers))
 
 
 def make_parts(
@@ -145,14 +133,11 @@ def make_parts(
 ) -> Parts:
     """Builds the parts of a configuration; the same arguments return the same parts.
 
-    Settings that determine no shape, such as learning rates, may be traced: a transformed function
-    can then train with many values of them.
+    `game` and `network` replace those of the settings, and are needed if those are custom. Settings
+    that determine no shape, such as learning rates, may be traced.
 
-    `game` and `network` replace those of the settings, and are needed if those are custom. All
-    choices that depend on the hardware are made here: how many games are played together, how
-    search trees grow, and the data types and form of the layers. Tracing the parts makes no further
-    choice, so a program can be lowered for a platform that this machine does not have: `cpu`,
-    `gpu`, `cuda`, `rocm` or `tpu`; None is that of the default backend.
+    All choices that depend on the hardware are made here, for a platform, `cpu`, `gpu`, `cuda`,
+    `rocm` or `tpu`, that this machine need not have; None is that of the default backend.
     """
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")

@@ -114,6 +114,8 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     with _restoring(path):
         plan = {**json.loads(path.read_text())}
         number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
+        for name in ("strength_every", "strength_games"):  # Of earlier versions.
+            plan.pop(name, None)
         return config, from_dict(Plan, plan, complete=True), number
 
 
@@ -135,16 +137,11 @@ def _restoring(path: pathlib.Path) -> Iterator[None]:
 
 
 def find_runs() -> Iterator[pathlib.Path]:
-    """Yields the runs in `runs/` that have a checkpoint, newest first.
-
-    It searches the current folder and then its parents, for use in notebooks in subfolders.
-    """
-    here = pathlib.Path.cwd()
-    for folder in (pathlib.Path(), *here.parents):
-        paths = (folder / "runs").glob("*/config.json")
-        for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
-            if iterations(path.parent):
-                yield path.parent
+    """Yields the runs in `runs/` that have a checkpoint, newest first."""
+    paths = pathlib.Path("runs").glob("*/config.json")
+    for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
+        if iterations(path.parent):
+            yield path.parent
 
 
 def checkpoints(run_dir: Path) -> pathlib.Path:

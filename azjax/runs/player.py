@@ -10,7 +10,7 @@ import jax
 
 from azjax import games
 from azjax._files import Path
-from azjax._settings import Count, checked, did_you_mean
+from azjax._settings import Count, checked
 from azjax.games.base import Game, State, check_batch
 from azjax.networks import Network
 from azjax.networks.base import check_network
@@ -30,20 +30,14 @@ class Player:
     """A trained player, from `load`."""
 
     parts: Parts
-    params: Any  # For inference, from `network.fold`.
+    params: Any = dataclasses.field(repr=False)  # For inference, from `network.fold`.
     iteration: int = 0
     run_dir: Path | None = None
     name: str | None = None  # Of a player that comes with azjax.
     moves: int | None = None  # Of self-play; None: as many as the parts make in its iterations.
     alone: bool = False  # Whether its agent plays without search.
-    overrides: Overrides | None = None  # Moves that its agent plays in certain positions.
-
-    def __repr__(self):
-        where = self.run_dir if self.run_dir is None else str(self.run_dir)
-        return (
-            f"Player(game={self.game.name!r}, network={self.parts.network!r}, "
-            f"iteration={self.iteration}, run_dir={where!r})"
-        )
+    # Moves that its agent plays in certain positions.
+    overrides: Overrides | None = dataclasses.field(default=None, repr=False)
 
     @property
     def game(self) -> Game:
@@ -129,11 +123,8 @@ def read_settings(run_dir: Path) -> Config:
     """Returns the settings of a run, or of a player that comes with azjax."""
     if not is_pretrained(run_dir):
         if not os.path.isdir(run_dir):
-            names = pretrained.names()
             raise checkpoint.CheckpointError(
-                f"{run_dir} is not a run directory: use the folder of a run, such as "
-                f"runs/tic_tac_toe-default-1, or a player that comes with azjax, {', '.join(names)}"
-                f"{did_you_mean(run_dir, names)}"
+                f"{run_dir} is not a run directory, and {pretrained.describe_unknown(str(run_dir))}"
             )
         return directory.read_config(run_dir)
     about = pretrained.read(str(run_dir)).about

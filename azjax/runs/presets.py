@@ -123,7 +123,6 @@ _SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
     "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
 }
-_SMOKE_PLAN = Plan(until="never", max_iterations=3)
 
 
 def get(name: str) -> Config:
@@ -158,15 +157,16 @@ def choose(
     by default, it is that of the preset. By default, the game determines the preset.
     """
     preset = preset or name_for(name or Config.game, game)
-    config = get(preset)
-    config = dataclasses.replace(config, game=name or config.game)
+    config = get(preset) if name is None else dataclasses.replace(get(preset), game=name)
     return *adapt(config, game, is_smoke), preset
 
 
 def adapt(config: Config, game: Game | None, is_smoke: bool) -> tuple[Config, Plan]:
     """Shrinks the settings of a preset if asked, and fits them to a custom game; adds the plan."""
-    config = smoke(config) if is_smoke else config
-    return config if game is None else fit(config, game), _SMOKE_PLAN if is_smoke else Plan()
+    config = config if game is None else fit(config, game)
+    if is_smoke:
+        return smoke(config), Plan(until="never", max_iterations=3)
+    return config, Plan()
 
 
 def fit(config: Config, game: Game) -> Config:

@@ -112,16 +112,16 @@ def alphazero_loss(
 ) -> tuple[jax.Array, Losses]:
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
-    A custom loss takes the first four arguments, and returns a total and its terms. It may read
-    further outputs of the network, and `samples.extra`.
+    A custom loss takes the first four arguments. It may read further outputs of the network, and
+    `samples.extra`.
 
     With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
     KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts
-    surprising samples into its buffer more often (Wu 2020, policy surprise weighting).
+    surprising samples into its buffer more often (Wu 2020).
 
-    Returns the total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
-    `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
-    the entropy of the target; `l2`, which is `l2 ||theta||^2`.
+    Returns the total to minimize, and its terms by name, means over the batch: `value_loss`,
+    `(z - v)^2`; `policy_loss`, the cross-entropy; `policy_kl`, the same minus the entropy of the
+    target; `l2`, which is `l2 ||theta||^2`.
     """
     logits, value = (output.astype(jnp.float32) for output in outputs[:2])
     chex.assert_equal_shape([logits, samples.policy, samples.legal])

@@ -84,20 +84,13 @@ def open_records(path: pathlib.Path, after: int) -> TextIO:
 
 def read_records(path: pathlib.Path) -> list[dict]:
     """Reads the records in a file, except for an incomplete last line."""
-    lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
+    lines = path.read_text(errors="replace").split("\n")[:-1] if path.exists() else []
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
-            follows = record["iteration"] > (records[-1]["iteration"] if records else 0)
-            if not (follows and abs(record["seconds"]) < _LARGEST):
-                raise ValueError
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            if number == len(lines):  # Empty after the last newline, or cut off by a crash.
-                break
+            records.append(json.loads(line))
+        except ValueError as error:
             raise ValueError(
-                f"{path}, line {number}, is not a record of a later iteration: restore the file, "
-                "or delete the line"
+                f"{path}, line {number}, is damaged: restore the file, or delete the line"
             ) from error
-        records.append(record)
     return records

@@ -49,8 +49,8 @@ _CURVES = [  # Title, unit, fields of the records by label, and sentences that d
     ("Loss of expected outcome, network alone", "",
      {"largest": "largest_loss", "mean": "mean_loss"}, ""),
     ("Mean absolute error of the value, all positions", "", {"network alone": "value_error"}, ""),
-    ("Strength: Elo differences, 95% intervals", "Elo",
-     {"against UCT": "elo_uct", "against the best older network": "elo_best"}, ""),
+    ("Mean score in matches", "",
+     {"against UCT": "against_uct", "against the best older network": "against_best"}, ""),
     ("Self-play speed", "games/s", {"games/s": "games_per_second"}, ""),
 ]  # fmt: skip
 

@@ -9,7 +9,6 @@ import threading
 import time
 import types
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,9 +16,8 @@ import azjax as az
 import azjax.program
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax.players.arena import Match, Tally
-from azjax.runs import CheckpointError, presets
-from azjax.runs.config import Plan, make_parts
+from azjax.runs import CheckpointError
+from azjax.runs.config import Plan
 from azjax.training.loop import Callback, Loop
 from azjax.training.step import Metrics
 from refusals import assert_refused
@@ -237,80 +235,3 @@ def test_by_default_there_is_at_most_one_checkpoint_a_minute(saved, monkeypatch)
     assert saved.names == [10, 40, 70, 75]
     monkeypatch.setattr(processes, "any_of", lambda is_early: True)  # It is in another process.
     assert not saving(0)._is_due(10) and saving(10)._is_due(10)
-
-
-TINY = presets.smoke(presets.get("default"))
-WON, DRAWN, AHEAD = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10), Tally(11, 0, 9, 20)
-
-
-class FakeLoop(types.SimpleNamespace):
-    """A loop whose averaged network is one number."""
-
-    def __init__(self, iteration):
-        super().__init__(iteration=iteration, average={"w": jax.numpy.float32(iteration)})
-        self.metrics = {}
-
-    def add(self, **metrics):
-        self.metrics |= metrics
-
-
-@pytest.fixture
-def played(monkeypatch):
-    """Replaces matches by results from `tally`; `matches` has the networks, keys and budgets."""
-    played = types.SimpleNamespace(tally=DRAWN, matches=[], openings=[])
-
-    def play_match(game, first, second, num_games, key, openings):
-        weights = [float(agent.params["w"]) if agent.params else None for agent in (first, second)]
-        budgets = first.nodes - 1, second.nodes - 1, num_games
-        played.matches.append((tuple(weights), tuple(jax.random.key_data(key).tolist()), budgets))
-        return Match(first.name, second.name, played.tally, played.tally, False)
-
-    def draw_openings(*arguments):
-        played.openings.append(arguments[2:])
-
-    monkeypatch.setattr(az.callbacks, "play_match", play_match)
-    monkeypatch.setattr(az.callbacks, "draw_openings", draw_openings)
-    monkeypatch.setattr(jax, "jit", lambda fold: fold)
-    return played
-
-
-@pytest.fixture(scope="module")
-def parts():
-    made = make_parts(TINY)
-    return made._replace(network=made.network._replace(fold=lambda variables: variables))
-
-
-def test_a_network_that_wins_becomes_the_best_one(parts, played):
-    callback = az.callbacks.Strength(parts, every=2, num_games=4)
-    start, *loops = [FakeLoop(iteration) for iteration in (0, 1, 2, 4, 6, 8, 10)]
-    callback.on_start(start)
-    start.average["w"].delete()  # As the next iteration does.
-    for loop, tally in zip(loops, (WON, WON, DRAWN, WON, AHEAD, WON), strict=True):
-        played.tally = tally
-        callback.on_iteration(loop)
-        loop.average["w"].delete()
-    assert loops[0].metrics == {}
-    assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2, 6, 6]
-    opponents, keys, budgets = zip(*played.matches, strict=True)
-    assert opponents[:6] == ((2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2))
-    assert len(set(keys)) == 10 and set(budgets[::2]) == {(4, 100, 4)} != set(budgets[1::2])
-    first, drawn = loops[1].metrics, loops[2].metrics
-    assert 0 < first["elo_best_low"] < first["elo_best"] == first["elo_best_high"]
-    assert drawn["elo_uct"] == pytest.approx(0, abs=1e-6)
-    assert drawn["elo_uct_low"] < 0 < drawn["elo_uct_high"]
-
-
-def test_its_settings_are_those_of_the_matches(parts, played):
-    """Simulations of UCT, the seed, the games, and openings that do not end a game."""
-    keys = set()
-    for seed, max_plies, plies in ((0, 9, 2), (1, 2, 1)):
-        short = parts._replace(game=parts.game._replace(max_plies=max_plies))
-        callback = az.callbacks.Strength(short, 1, 6, seed, simulations=7)
-        callback.on_start(FakeLoop(0))
-        callback.on_iteration(FakeLoop(1))
-        (_, key, against_uct), (_, other, against_best) = played.matches
-        assert (against_uct, against_best) == ((4, 7, 6), (4, 4, 6))
-        assert played.openings.pop() == (3, plies)
-        keys |= {key, other}
-        played.matches.clear()
-    assert len(keys) == 4
