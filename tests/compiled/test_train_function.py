@@ -120,7 +120,7 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     runs.create_run("third", Config(parts="python"))
     recorded = json.loads(pathlib.Path("third/config.json").read_text())  # No other settings.
     assert recorded.keys() == {"format", "game", "seed", "parts"}
-    made = "third was trained from Python, with parts made there: load it in Python, with azjax"
+    made = "of third was made in Python: use azjax.load('third', parts=...) there"
     check_program(verify.main, [("--run-dir third", made)], capfd)
     changed = dataclasses.replace(TINY, learner=dataclasses.replace(TINY.learner, l2=0.5))
     rows = [
