@@ -12,16 +12,7 @@ import pytest
 import guard
 from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, ProgramError, random_agent
-from azjax.players.arena import (
-    Match,
-    Tally,
-    draw_openings,
-    play_games,
-    play_match,
-    rate,
-    round_robin,
-)
+from azjax.players import Agent, Decision, ProgramError, arena, random_agent
 from reference import misere_pile as misere_pile_rules
 from refusals import assert_refused
 from tables import bench
@@ -44,19 +35,19 @@ def same(left, right):
 
 
 def test_the_key_determines_the_games_of_every_batch_and_seat():
-    played = [play_games(GAME, UNIFORM, UNIFORM, 32, KEY, batch_size=8) for _ in range(2)]
+    played = [arena.play_games(GAME, UNIFORM, UNIFORM, 32, KEY, batch_size=8) for _ in range(2)]
     assert same(*played)
-    other = play_games(GAME, UNIFORM, UNIFORM, 28, jax.random.key(1), batch_size=8)
+    other = arena.play_games(GAME, UNIFORM, UNIFORM, 28, jax.random.key(1), batch_size=8)
     assert len(other.outcomes) == 28
     assert not np.array_equal(played[0].actions[:28], other.actions)
     for batch, other in itertools.combinations(np.split(played[0].actions, 4), 2):
         assert len({*map(bytes, batch)} & {*map(bytes, other)}) <= 1
     stones = ttt.from_board([1, -1, 1, -1, 1, -1, 0, 0, 0])
     few = jax.tree.map(lambda leaf: np.stack([leaf] * 2), stones)  # Two moves end most games.
-    tally = play_match(GAME, UNIFORM, UNIFORM, 64, KEY, few).moving_first
+    tally = arena.play_match(GAME, UNIFORM, UNIFORM, 64, KEY, few).moving_first
     assert sum(tally[:3]) == 32 and 4 < tally.distinct <= 8  # Four from each of the openings.
     three = jax.tree.map(lambda leaf: np.stack([leaf] * 3), stones)
-    games = play_games(GAME, UNIFORM, UNIFORM, 16, KEY, openings=three, batch_size=8)
+    games = arena.play_games(GAME, UNIFORM, UNIFORM, 16, KEY, openings=three, batch_size=8)
     assert games.openings.tolist() == [game % 3 for game in range(16)]
 
 
@@ -91,7 +82,7 @@ def test_games_in_which_a_player_moves_twice():
     moves, outcomes = zip(*map(replay, range(32)), strict=True)
     assert set(outcomes) == {1, -1}
     for seat in (0, 1):
-        games = play_games(game, player, player, 32, KEY, seat, batch_size=32)
+        games = arena.play_games(game, player, player, 32, KEY, seat, batch_size=32)
         assert games.outcomes.tolist() == [o if seat == 0 else -o for o in outcomes]
         assert [tuple(row[row >= 0].tolist()) for row in games.actions] == [*moves]
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
@@ -105,17 +96,17 @@ def rows(states):
 
 def test_random_openings():
     for plies, result in [(1, 9), (4, 20), (8, 20)]:
-        states = draw_openings(GAME, KEY, 20, plies)
+        states = arena.draw_openings(GAME, KEY, 20, plies)
         assert len(states.board) == len(rows(states)) == result
         assert ((states.board != 0).sum(axis=1) == plies).all()
         assert not states.over.any() and (states.player == plies % 2).all()
-    assert rows(states) != rows(draw_openings(GAME, jax.random.key(1), 20, plies))
+    assert rows(states) != rows(arena.draw_openings(GAME, jax.random.key(1), 20, plies))
 
 
 def test_ratings_of_a_match_count_both_seats():
     """Without an advantage of moving first, which one with swapped results would have."""
-    won = Tally(20, 5, 3, 28)
-    rated = rate([Match("a", "b", won, won, False)])
+    won = arena.Tally(20, 5, 3, 28)
+    rated = arena.rate([arena.Match("a", "b", won, won, False)])
     assert rated.names == ("a", "b") and rated.ratings[0] > 100
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
@@ -131,9 +122,9 @@ def test_games_that_were_over_are_kept_when_a_program_stops():
     steps = []
     with pytest.raises(ProgramError):
         agents = UNIFORM, UNIFORM._replace(name="other"), Agent("stops", act, check=check)
-        steps.extend(round_robin(GAME, agents, 64, KEY))
+        steps.extend(arena.round_robin(GAME, agents, 64, KEY))
     key = jax.random.fold_in(jax.random.fold_in(KEY, 1), 0)
-    whole = play_games(GAME, UNIFORM, UNIFORM, 32, key)
+    whole = arena.play_games(GAME, UNIFORM, UNIFORM, 32, key)
     over = (whole.actions >= 0).sum(axis=1) <= 7
     counts = [np.sum(over & (whole.outcomes == value)) for value in (1, 0, -1)]
     complete, (_, _, first, second, _) = steps[-1]
@@ -144,30 +135,35 @@ def test_games_that_were_over_are_kept_when_a_program_stops():
 def test_refusals():
     one = jax.tree.map(lambda leaf: leaf[None], ttt.from_board([1, 1, 1, -1, -1, 0, 0, 0, 0]))
     stubborn = Agent("stubborn", lambda *given: Decision(jnp.zeros(4, jnp.int32), None))
-    match = functools.partial(play_match, GAME, UNIFORM)
+    match = functools.partial(arena.play_match, GAME, UNIFORM)
     assert_refused(
         (lambda: match(UNIFORM, 2, KEY, one), "an opening is a finished game"),
         (lambda: match("perfect", 2, KEY), "is not a player: use an Agent"),
         (lambda: match(UNIFORM, 0, KEY), "num_games is 0: use 1 or more"),
-        (lambda: [*round_robin(GAME, [UNIFORM], 10, KEY)], "['random'] has no pairing: name 2"),
         (
-            lambda: next(round_robin(GAME, [UNIFORM] * 2, 9, KEY)),
+            lambda: [*arena.round_robin(GAME, [UNIFORM], 10, KEY)],
+            "['random'] has no pairing: name 2",
+        ),
+        (
+            lambda: next(arena.round_robin(GAME, [UNIFORM] * 2, 9, KEY)),
             "two players are called random: give",
         ),
         (  # Illegal actions leave a position unchanged forever.
-            lambda: play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
+            lambda: arena.play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",
         ),
-        (lambda: draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
+        (lambda: arena.draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
     )
 
 
 # The program `azjax arena`.
 
 MATCHES = [
-    Match("a", "best", Tally(10, 20, 70, 9), Tally(0, 20, 80, 7), False),
-    Match("a", "worst", Tally(1, 0, 1, 2), Tally(2, 0, 0, 2), True),
-    Match("best", "worst", Tally(1200, 0, 0, 900), Tally(900, 100, 200, 800), False),
+    arena.Match("a", "best", arena.Tally(10, 20, 70, 9), arena.Tally(0, 20, 80, 7), False),
+    arena.Match("a", "worst", arena.Tally(1, 0, 1, 2), arena.Tally(2, 0, 0, 2), True),
+    arena.Match(
+        "best", "worst", arena.Tally(1200, 0, 0, 900), arena.Tally(900, 100, 200, 800), False
+    ),
 ]
 
 
@@ -175,7 +171,7 @@ def test_matches_and_ratings_are_printed(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     program._show_matches(MATCHES)
-    program._show_ratings(rate(MATCHES))
+    program._show_ratings(arena.rate(MATCHES))
     lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
     assert lines[0].split() == [
         *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]

@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 from azjax import training
-from azjax.cli import custom, verify
+from azjax.cli import verify
 from azjax.games import connect_four
 from azjax.games.base import ILLEGAL, Positions
 from azjax.players.statistics import mean_proportion, proportion
@@ -21,7 +21,6 @@ from azjax.search import PUCT, make_search
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
-from refusals import check_program
 from small import conv, make_run
 
 CONFIG = dataclasses.replace(
@@ -100,18 +99,6 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
                 )
                 first, second = (re.escape(cell) for cell in cells)
                 assert re.search(rf"{re.escape(name)} [\d,]* ?{first}\S* {second}", printed)
-
-
-def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
-    many = "connect_four has too many positions to enumerate"
-    instead = "leave it out to count errors on labelled positions"
-    rows = [("--until unbeatable", f"{many}, so --until unbeatable can", instead)]
-    monkeypatch.setattr(custom, "open_player", lambda typed: (run_dir, player))
-    check_program(verify.main, rows, capfd)
-    parts = PARTS._replace(game=PARTS.game._replace(positions=None))
-    unlabelled = dataclasses.replace(player, parts=parts)
-    monkeypatch.setattr(custom, "open_player", lambda typed: (run_dir, unlabelled))
-    check_program(verify.main, [("", many)], capfd)
 
 
 # The labels of Connect Four.

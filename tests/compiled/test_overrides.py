@@ -130,39 +130,26 @@ def test_the_canonical_orientation_is_the_smallest_copy():
 
 
 def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
-    agent, rng = middle(), np.random.default_rng(0)
+    game, rng = GAME._replace(symmetries=None), np.random.default_rng(0)
+    agent = first_legal(game)
     lines = [line for plies in range(4) for line in itertools.product([0, 1], repeat=plies)]
-    states = replay(GAME, lines)  # No two of them are copies of each other.
-    legal = np.asarray(jax.vmap(GAME.legal_actions)(states))
-    every = of_lines(lines, np.where(legal, rng.random(legal.shape), -1).argmax(axis=1))
+    states = replay(game, lines)
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))
+    every = of_lines(lines, np.where(legal, rng.random(legal.shape), -1).argmax(axis=1), game)
 
     def prune_one(some, name):
-        kept, last = prune(GAME, "relative", agent, some, 1, tmp_path / name)
+        kept, last = prune(game, "relative", agent, some, 1, tmp_path / name)
         return kept, (last.ends.decisions, last.ends.moves.tolist())
 
     with guard.sharing():
         kept, games_of_every = prune_one(every, "all")
         again, games_of_kept = prune_one(kept, "again")
-        rows, actions = make_lookup(GAME, "relative", kept)(states)
+        rows, actions = make_lookup(game, "relative", kept)(states)
         alone = agent.act(None, KEY, states).action
     assert 0 < len(kept.actions) < len(every.actions) and games_of_kept == games_of_every
     assert len({*rows.tolist()} - {-1}) == len(kept.actions)
     assert not ((actions == alone) & (rows >= 0)).any()  # Every one of them changes a move.
     np.testing.assert_array_equal(again.planes, kept.planes)
-
-
-def middle():
-    """An equivariant agent: the middle column, or the first of the others in canonical order."""
-
-    def act(params, key, states):
-        legal = jax.vmap(GAME.legal_actions)(states)
-        planes = jax.vmap(lambda state: GAME.observe(state, "relative"))(states)
-        turned = ~orient(GAME.symmetries.cells, planes)[1][:, 0]
-        side = jax.numpy.where(legal[:, 0] == legal[:, 2], 2 * turned, 2 * legal[:, 2])
-        action = jax.numpy.where(legal[:, 1], 1, side)
-        return Decision(action, jax.nn.one_hot(action, 3), value=jax.numpy.zeros(len(action)))
-
-    return Agent("middle", act)
 
 
 # Files.
@@ -194,7 +181,7 @@ def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, tmp_path):
     np.savez(path, **seal(sound))
     assert load_table(path, tic_tac_toe).actions.tolist() == [4]
     contents = [
-        *(b"", b"no archive", path.read_bytes()[:-9]),
+        *(b"", path.read_bytes()[:-9]),
         seal(sound | {"states": np.zeros((1, 3), np.uint8)}),
         seal(sound | {"actions": np.array([0], np.int32)}),  # X is there.
         seal(sound | {"actions": np.array([4, 4], np.int32)}),

@@ -13,18 +13,7 @@ import guard
 import misere_pile
 import reference
 from azjax import games
-from azjax.games import solver
-from azjax.games.base import (
-    Display,
-    Game,
-    Positions,
-    Step,
-    Symmetries,
-    init_batch,
-    play,
-    random_action,
-    where,
-)
+from azjax.games import base, solver
 from azjax.games.check import check_game
 from azjax.games.square import ENCODINGS, with_pass
 from azjax.players import random_agent
@@ -45,12 +34,12 @@ BEYOND = 2  # Actions tried below 0 and above A - 1.
 class Walk(NamedTuple):
     """Random games and the successors of all of their positions; `S = (max_plies + 1) * COUNT`."""
 
-    game: Game
+    game: base.Game
     states: tuple  # [S, ...]
     legal: np.ndarray  # bool [S, A]
     over: np.ndarray  # bool [S]
     actions: np.ndarray  # [X], all actions, and some out of range.
-    steps: Step  # [S, X, ...]
+    steps: base.Step  # [S, X, ...]
 
     @property
     def allowed(self):
@@ -65,7 +54,7 @@ def walk(request):
 
     def random_game(key):
         def move(state, key):
-            action = random_action(game, key, state)
+            action = base.random_action(game, key, state)
             after = game.step(state, action)[0]
             return after, after
 
@@ -74,7 +63,7 @@ def walk(request):
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), start, states)
 
     def examine(state):
-        steps = jax.vmap(lambda action: play(game, state, action))(actions)
+        steps = jax.vmap(lambda action: base.play(game, state, action))(actions)
         return game.legal_actions(state), game.is_over(state), actions, steps
 
     @jax.jit
@@ -159,11 +148,11 @@ REWARDS = {  # Outside the contract.
 
 
 def square(cells, actions):
-    return {"symmetries": Symmetries(cells, actions)}
+    return {"symmetries": base.Symmetries(cells, actions)}
 
 
 def without_the_corner(state, action, after, reward):
-    return where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
+    return base.where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
 
 
 def punishes_the_first_cell(state, action, after, reward):
@@ -173,7 +162,9 @@ def punishes_the_first_cell(state, action, after, reward):
 def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
     """Two positions of Nim: with two stones left, and with four."""
     states = np.array([[stones, 0] for stones in left], np.int8)
-    positions = Positions(states, np.array(outcomes), ("few", "many"), np.array(class_of), apart)
+    positions = base.Positions(
+        states, np.array(outcomes), ("few", "many"), np.array(class_of), apart
+    )
     return {"positions": lambda: positions}
 
 
@@ -211,9 +202,9 @@ BROKEN_NIM = [  # A change of its record, and the rule that the change violates.
     (REWARDS["half"], "rewards are -1, 0 or 1"),
     (REWARDS["early"], "on action 0, violates the contract: only the move that ends a"),
     ({"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
-    ({"display": Display(lambda s: 1 / 0)}, "render raises ZeroDivisionError"),
-    ({"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
-    ({"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
+    ({"display": base.Display(lambda s: 1 / 0)}, "render raises ZeroDivisionError"),
+    ({"display": base.Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
+    ({"display": base.Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     ({"positions": lambda: None}, "positions returns Positions"),
     (labelled(apart=("few", "many")), "class_of and apart name classes, some are not apart"),
     (labelled(left=(1, 4)), "each of its positions has two or more legal actions"),
@@ -289,7 +280,7 @@ def test_discs_are_turned_across_the_largest_board():
     board[0, 1:] = [-1] * 14 + [0]
     game = games.make("othello:16")
     boards, corners = np.stack([board.ravel(), board.T.ravel()]), np.array([15, 15 * 16])
-    states = init_batch(game, 2)._replace(board=jnp.asarray(boards))
+    states = base.init_batch(game, 2)._replace(board=jnp.asarray(boards))
     after, reward = jax.jit(jax.vmap(game.step))(states, corners)
     assert (after.board == 1).all() and after.over.all() and reward.tolist() == [1, 1]
 

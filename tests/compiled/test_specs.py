@@ -1,7 +1,6 @@
 """Players that the command line describes, such as `puct:50@runs/NAME#20`."""
 
 import dataclasses
-import functools
 import shutil
 
 import jax
@@ -27,35 +26,20 @@ from trained import compiling_once
 CONFIG = presets.smoke(presets.get("default"))
 
 
-def share(function):
-    """Calls a function once for the same arguments; its programs belong to all tests."""
-
-    @functools.cache
-    def call(*arguments):
-        with guard.sharing():
-            return function(*arguments)
-
-    return call
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _programs():
-    with compiling_once() as patch:
-        patch.setattr(custom, "load_player", share(custom.load_player))
-        patch.setattr(players.console, "solve", share(players.console.solve))
+    with guard.sharing(), compiling_once():
         yield
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    with guard.sharing():
-        return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG, (2, 4, 6))
+    return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG, (2, 4, 6))
 
 
 # Descriptions.
 
 
-@pytest.mark.compiles(2)
 def test_a_repaired_player_plays_by_its_override_table(run, tic_tac_toe, tmp_path):
     run = shutil.copytree(run, tmp_path / "run")
     start = jax.device_get(init_batch(tic_tac_toe, 1))

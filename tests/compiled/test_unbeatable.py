@@ -181,9 +181,13 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(choose, monkeypa
 def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path, monkeypatch):
     """The result is of the explored player, without the next override table.
 
-    Each round searches twice as long as the one before it.
+    Each round searches twice as long as the one before it, with the refuted moves of the table.
     """
     numbers, make_agent = set(), seat_proof.make_agent
+    tables, make_analyze = [], seat_proof.make_analyze
+    monkeypatch.setattr(
+        seat_proof, "make_analyze", lambda *given: tables.append(given[2]) or make_analyze(*given)
+    )
     monkeypatch.setattr(
         seat_proof, "make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)
     )
@@ -199,6 +203,7 @@ def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path, monkeypatch):
     *_, last = rounds("second")
     assert last.lost > 0 and last.table.rounds < 8
     assert repair.load_table(path, player.game).rounds == last.table.rounds + 1
+    assert tables[-1].refuted.any()
     assert numbers == {0, *(256 * 2**number for number in range(last.table.rounds + 1))}
     first, *_, last = rounds("first")  # With five stones the first player wins.
     assert first.lost > 0 == last.lost and last.is_proof and len(last.table.actions)

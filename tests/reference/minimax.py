@@ -1,8 +1,6 @@
 """The values of a game, by recursion over its rules, to the end or to a horizon."""
 
 import functools
-import math
-from typing import NamedTuple
 
 from reference import sign
 
@@ -16,18 +14,18 @@ def reachable(rules):
 
 
 @functools.cache
-def action_values(rules, position):
-    """Returns `{action: outcome for the mover}` under perfect play after the action."""
+def action_values(rules, position, depth=99):
+    """Returns `{action: outcome for the mover}` under perfect play; draws at a horizon."""
     outcomes = {}
-    for action in rules.legal(position):
+    for action in rules.legal(position) if depth else ():
         after, reward = rules.play(position, action)
-        outcomes[action] = reward + sign(position, after) * value(rules, after)
+        outcomes[action] = reward + sign(position, after) * value(rules, after, depth - 1)
     return outcomes
 
 
-def value(rules, position):
+def value(rules, position, depth=99):
     """Returns the outcome for the player to move; 0 if the game is over."""
-    return max(action_values(rules, position).values(), default=0)
+    return max(action_values(rules, position, depth).values(), default=0)
 
 
 @functools.cache
@@ -55,31 +53,3 @@ def losing_lines(rules, position, seat, policy, in_vain=True):
         else:
             lost += losing_lines(rules, after, seat, policy, in_vain)
     return lost
-
-
-# Minimax and alpha-beta to a horizon; values are for the player to move.
-
-
-class Found(NamedTuple):
-    value: float
-    outcomes: dict[int, float]  # By action, for the player to move.
-
-
-def search(rules, position, depth, prune, alpha=-math.inf, beta=math.inf):
-    """Searches lines to a depth; positions at the horizon count as drawn.
-
-    With `prune`, it stops at a position when its value exceeds what the opponent allows.
-    """
-    if position.over or depth == 0:
-        return Found(0.0, {})
-    outcomes = {}
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        again = sign(position, after)
-        window = (alpha, beta) if again == 1 else (-beta, -alpha)
-        below = search(rules, after, depth - 1, prune, *window)
-        outcomes[action] = reward + again * below.value
-        alpha = max(alpha, outcomes[action])
-        if prune and alpha >= beta:
-            break
-    return Found(max(outcomes.values()), outcomes)
