@@ -249,12 +249,18 @@ def test_the_lines_about_a_long_computation_become_rare(monkeypatch):
     assert waits == [30, 360]
 
 
-def test_errors_of_files_name_them(capsys):
-    def fail():
-        raise FileNotFoundError(2, "No such file or directory", "openings.txt")
+def test_errors_are_one_sentence_and_name_their_files(capsys):
+    file = FileNotFoundError(2, "No such file or directory", "openings.txt")
+    for error, said in (
+        (file, "openings.txt: No such file or directory"),
+        (FloatingPointError("loss became nan"), "loss became nan"),
+    ):
 
-    assert console.run(fail, "not started") == 2
-    assert capsys.readouterr().err == "error: openings.txt: No such file or directory\n"
+        def fail(error=error):
+            raise error
+
+        assert console.run(fail, "not started") == 2
+        assert capsys.readouterr().err == f"error: {said}\n"
 
 
 def test_names_in_a_narrow_terminal_stand_above_their_numbers(monkeypatch, capsys):

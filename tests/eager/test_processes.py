@@ -260,16 +260,13 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
 
 @pytest.mark.parametrize(("name", "shown"), [("xterm", 2), ("dumb", 0)])
 def test_a_terminal_that_has_a_cursor_gets_it_back(handlers, monkeypatch, name, shown):
-    written, descriptors = [], iter(range(11, 14))
+    written = []
     system = types.SimpleNamespace(
-        dup=lambda number: next(descriptors),
-        open=lambda path, flags: next(descriptors),
-        dup2=lambda number, place: None,
-        isatty=lambda number: True,
-        write=lambda number, text: written.append((number, text)),
-        _exit=written.append,
+        **{name: getattr(os, name) for name in ("devnull", "O_WRONLY")},
+        **{"dup": lambda number: 10 + number, "isatty": lambda number: True},
+        **{"open": lambda path, flags: 13, "dup2": lambda number, place: None},
+        **{"write": lambda *given: written.append(given), "_exit": written.append},
         environ={"TERM": name},
-        **{constant: getattr(os, constant) for constant in ("devnull", "O_WRONLY")},
     )
     monkeypatch.setattr(interrupts, "os", system)
     interrupts._end()

@@ -5,17 +5,15 @@ import functools
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
 import jax
-import numpy as np
 import pytest
 from jax import export
 
 import azjax
-from azjax import diagnosis, games, runs, training
+from azjax import diagnosis, games, training
 from azjax.cli import doctor, verify
 from azjax.networks import MLPConfig
 from azjax.runs import presets
@@ -24,9 +22,8 @@ from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from terminal import Terminal
 from traced_settings import OTHERS, without_effect
-from trained import process_environment, read, records, train_in
+from trained import process_environment, read, train_in
 
 TINY = presets.smoke(presets.get("mlp"))
 
@@ -92,42 +89,6 @@ def test_verify_finds_the_certificate_of_a_player_that_can_be_beaten(tmp_path, c
         lost = azjax.prove_seat(player, seat).exploration.ends.games[2]
         assert lost == said[f"losing_lines_{seat}"]
         assert verify.main(["--run-dir", str(run_dir), "--lines", seat]) == (lost > 0)
-
-
-def test_training_stops_at_nan(tmp_path, capfd):
-    run_dir = tmp_path / "run"
-    wild = [
-        "--learner.learning-rate",
-        "1e9",
-        "--learner.clip-norm",
-        "0",
-        "--learner.optimizer",
-        "sgd",
-    ]
-    wild += ["--network.kind", "mlp", "--max-iterations", "9", "--checkpoint-every", "1"]
-    assert train_in(run_dir, "--smoke", "--game", "connect_four", *wild) == 2
-    err = capfd.readouterr().err.splitlines()[-1]
-    assert err.startswith("error: ") and "lower learner.learning_" in err
-    finite = int(re.search(r"became nan in iteration (\d+)", err)[1]) - 1
-    assert [record["iteration"] for record in records(run_dir)] == [*range(1, finite + 1)]
-    assert "error" in records(run_dir)[0]  # On labelled positions.
-    player = azjax.load(run_dir)
-    assert player.iteration == finite
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
-
-
-def test_a_closed_terminal_loses_nothing(tmp_path):
-    endless = ["--game", "hex:6", "--smoke", "--until", "never", "--max-iterations", "100000"]
-    endless += ["--checkpoint-every", "100000", "--run-dir"]
-    command = ["-m", "azjax", "train", *endless, str(tmp_path / "run")]
-    with Terminal(command, os.environ | process_environment()) as terminal:
-        terminal.wait_for("iteration ")
-        os.close(terminal.terminal)
-        os.close(terminal.master)
-        terminal.terminal = terminal.master = None
-        assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
-    run_dir = tmp_path / "run"
-    assert runs.iterations(run_dir) == [len(records(run_dir))]
 
 
 # Lowering.
