@@ -1,7 +1,6 @@
 """Games by name: sizes, refusals, texts and names of actions."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
@@ -9,7 +8,6 @@ import numpy as np
 from azjax import games
 from azjax.games import connect_four, mnk, nim
 from azjax.games.base import choose, random_action
-from azjax.games.mnk import find_lines
 from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
 from misere_pile import NIM
@@ -78,23 +76,6 @@ def test_a_move_can_be_made_in_a_state_of_numpy(tic_tac_toe):
     state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tic_tac_toe.init())
     after, _ = jax.eval_shape(lambda: tic_tac_toe.step(state, 4))
     assert after.board.shape == (9,)
-
-
-def test_every_line_wins_at_any_size():
-    for rows, columns, length in itertools.product(range(1, 5), range(1, 6), range(1, 6)):
-        grid = np.arange(rows * columns).reshape(rows, columns)
-        windows = {
-            frozenset(line.tolist())
-            for board in (grid, grid[:, ::-1])
-            for r, c in np.ndindex(rows, columns)
-            for line in (board[r, c : c + length], board[r : r + length, c],
-                         board[r:, c:].diagonal()[:length])
-            if len(line) == length
-        }  # fmt: skip
-        if length <= max(rows, columns):
-            lines = find_lines(rows, columns, length)
-            assert {frozenset(line) for line in lines.tolist()} == windows
-            assert len(lines) == len(windows)
 
 
 def test_moves_have_their_usual_names():

@@ -197,8 +197,7 @@ def test_games_satisfy_the_contract():
 
 # The guide, as `make docs` builds it, opened from a folder as its readers do.
 
-# What axe-core calls serious in the theme's own parts.
-OF_THE_THEME = ("aria-dialog-name: ", "scrollable-region-focusable: ", 'label: <input class="md-')
+
 # With the widest tables, and the last one with pictures.
 PAGES = ["index.html", "reference/settings.html", "results/connect_four.html"]
 
@@ -224,14 +223,11 @@ def test_the_guide_is_searched_from_a_folder(site, browser):
         assert link.get_attribute("href").startswith("file:")
 
 
-def test_pages_fit_a_phone_and_nothing_keeps_readers_out(site, browser, barriers):
-    tab = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme="dark")
+def test_pages_fit_a_phone(site, browser):
+    tab = browser.new_page(viewport={"width": 390, "height": 900})
     for name in PAGES:
         tab.goto((site / name).as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
-        if name in PAGES[:2]:
-            found = [line for line in barriers(tab) if not line.startswith(OF_THE_THEME)]
-            assert found == [], name
     boxes = [picture.bounding_box() for picture in tab.locator("img[src$='.svg']").all()]
     assert len(boxes) == 2 and min(box["width"] for box in boxes) > 480  # They scroll.
     tab.close()

@@ -8,13 +8,11 @@ import subprocess
 import sys
 
 import jax
-import numpy as np
 import pytest
 
 from azjax import games
 from azjax.games import solver
 from azjax.games.check import check_game
-from azjax.games.rows import in_batches
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import random_agent
 from azjax.players.arena import play_match
@@ -34,19 +32,6 @@ def test_from_board_accepts_exactly_the_reachable_boards():
         else:
             with pytest.raises(ValueError):
                 from_board(board)
-
-
-def test_othello_has_the_published_numbers_of_games():
-    """Perft numbers, passes included."""
-    game = games.make("othello")
-    legal_actions = jax.jit(jax.vmap(game.legal_actions))
-    step = jax.jit(jax.vmap(lambda state, action: game.step(state, action)[0]))
-    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    for expected in (4, 12, 56, 244, 1396, 8200):
-        parents, actions = np.nonzero(in_batches(legal_actions, (states,), 1024))
-        assert len(actions) == expected
-        before = jax.tree.map(lambda leaf, parents=parents: leaf[parents], states)
-        states = in_batches(step, (before, actions), 1024)
 
 
 @pytest.mark.parametrize(("name", "value"), [("hex:3", 1), ("othello:4", -1)])

@@ -1,6 +1,5 @@
 """Pages about players in browsers: they open, and can be read and used."""
 
-import dataclasses
 import io
 import pathlib
 import re
@@ -142,20 +141,6 @@ def test_a_player_that_comes_with_azjax_is_explained(tmp_path, browser):
         page.wait_for_selector(".az-explorer svg")
         kinds = page.locator(".az-component").evaluate_all("all => all.map((e) => e.dataset.kind)")
         assert kinds == ["play", "explorer", "proof"]
-
-
-def test_a_network_that_the_page_cannot_compute_is_left_out(tmp_path, monkeypatch, capsys):
-    def refuse(player):
-        raise ValueError("this network is another")
-
-    monkeypatch.setattr(explain, "pack_player", refuse)
-    run_dir = make_run(tmp_path / "run", dataclasses.replace(SMOKE, game="connect_four"))
-    path = tmp_path / "page.html"
-    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
-    said = "the page has no network and no games against it: this network is another\n"
-    assert capsys.readouterr().err == said
-    assert 'data-kind="explorer"' in path.read_text()
-    assert 'data-kind="play"' not in path.read_text()
 
 
 def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeypatch):
