@@ -1,7 +1,7 @@
 """What a person sees: the final screens of programs in a terminal, compared with golden text.
 
-`screens.txt` has the screens. Numbers are written as #, and their columns are not compared. To renew
-it after a change, and then read the difference:
+`screens.txt` has the screens. Numbers are written as #, and their columns are not compared. To
+renew it after a change, and then read the difference:
 
     AZJAX_WRITE_SCREENS=1 python -m pytest tests/system/test_screens.py
 """

@@ -121,7 +121,7 @@ def test_the_program_writes_a_run_or_a_player_that_comes_with_azjax(tmp_path, mo
         pathlib.Path("one.stablehlo").unlink()
     rows = [
         ("hex:4 --out player.pt", "player.pt has no known extension"),
-        ("hex:7", "hex:7 is not a run directory", "or a player that comes with azjax"),
+        ("hex:7", "hex:7 is not a run directory", "; did you mean hex:6?"),
         ("hex:4 --run-dir run", "name one player, hex:4 or --run-dir run"),
     ]
     check_program(program.main, rows, capfd)
