@@ -129,7 +129,8 @@ def explore_seat(
         check_links(run_dir)
         path.parent.mkdir(parents=True, exist_ok=True)
         games = _Games(player, SEATS[seat], simulations, path)
-        lock = path.parent, f"{path.name}.lock", "explores the games of this player"
+        name = path.name.removesuffix(TABLE_SUFFIX)
+        lock = path.parent, f"{name}.lock", "explores the games of this player"
         stack.enter_context(directory.hold(*lock))
         table = empty_table(player.game)
         if rounds and path.exists():

@@ -207,7 +207,7 @@ def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monke
         (damage_all, "no checkpoint in ", " is sound", "start a new run"),
         (put_link, "checkpoints is a link to elsewhere, and azjax"),
         (lambda d: (d / "plan.json").unlink(), "plan.json cannot be used"),
-        (lambda d: (d / "metrics.jsonl").write_text("no record\n" * 2), "line 1, is not a record"),
+        (lambda d: (d / "metrics.jsonl").write_text("no record\n" * 2), "line 1, is damaged"),
     ]
     for number, (change, *fragments) in enumerate(rows):
         run_dir = shutil.copytree(trained.run_dir, tmp_path / str(number))

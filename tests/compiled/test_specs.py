@@ -92,7 +92,7 @@ def test_players_have_the_names_of_their_descriptions(tic_tac_toe, run):
 
 REFUSED = [
     ("puct:5", "needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or"),
-    ("network@nothing", "nothing is not a run directory: use the folder of a run, such as"),
+    ("network@nothing", "nothing is not a run directory, and no player 'nothing' comes with azjax"),
     *((spec, "unknown player", "use one of random, perfect, ") for spec in ("", "uct 100")),
     *((spec, "write network[@RUN_DIR][#ITERATION]") for spec in ("network@", "network#-1#2")),
     *((spec, "is not a player") for spec in ("random:5", "uct:5@x", "alphabeta:", "minimax:1s")),

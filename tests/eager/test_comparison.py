@@ -183,6 +183,7 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
 
 
 def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
     calls = []
     slow = curves("slow", [[0.5] * 6, [0.2] * 6, [0.0] * 6])
     slower = curves("slower", [[0.5] * 6, [0.5] * 6, [0.2] * 6])
@@ -199,7 +200,7 @@ def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):
     preset = {"default": presets.get("mlp")}
     assert calls == [(preset, path, {"seeds": 6, "iterations": 7})]
     out, page = capsys.readouterr().out, path.with_suffix(".html").read_text()
-    assert re.search("slow +6 of 6 +200 +0.00% +– ", out)
+    assert re.search("slow +6 of 6 +200 +0.00% +–", out)
     assert re.search(r"slower +6 of 6 +300 +20.00% +– +3.0 +1.50 \[1.50, 1.50\] +0.031", out)
     assert "Comparison of settings: tic_tac_toe" in page
 

@@ -30,8 +30,8 @@ TRAIN = [
     ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),
 ]
 VERIFY = [
-    ("--run-dir nothing", "nothing is not a run directory", "use the folder"),
-    ("one", "one is not a run directory", "a player that comes with azjax, connect_four"),
+    ("--run-dir nothing", "nothing is not a run directory", "use connect_four, "),
+    ("one", "one is not a run directory", "no player 'one' comes with azjax: use connect_four, "),
     ("othello", "othello is a folder here, which hides the player"),
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
