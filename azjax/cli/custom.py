@@ -215,7 +215,8 @@ def _find(spec: str) -> pathlib.Path:
 def _import(path: pathlib.Path) -> Any:
     """Imports a file, which can import the files next to it."""
     sys.path.insert(0, str(path.parent))
-    spec: Any = importlib.util.spec_from_file_location(f"azjax_custom_{path.stem}", path)
+    name = f"azjax_custom_{path}".replace(".", "_")  # Files of two folders may share a name.
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Dataclasses look up their module there.
     spec.loader.exec_module(module)
