@@ -23,6 +23,7 @@ from jax.sharding import PartitionSpec
 from scipy import stats
 
 from azjax import _files as files
+from azjax._commands import write_note
 from azjax._settings import Positive, checked, from_dict
 from azjax.games import solver
 from azjax.games.base import Game
@@ -46,6 +47,7 @@ from azjax.training import (
 from azjax.training.memory import check_trees
 
 _RESAMPLES = 10_000
+_SIGNIFICANT = 0.05
 _ENOUGH = 0.5  # Share of the seeds that must reach the target for a comparison of their costs.
 Measure = Callable[..., float]  # `(parts, variables, search=None) -> error`.
 AXES = ("iterations", "evaluations", "moves", "seconds")  # Of curves.
@@ -101,6 +103,21 @@ class Comparison:
         corrected = holm([p for _, p in rows])
         measure = "evaluations" if enough else "error"
         return [Effect(measure, ratio, p) for (ratio, _), p in zip(rows, corrected, strict=True)]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Returns a row for every setting, point of training and seed, for `pandas.DataFrame`.
+
+        `error_with_search` is None except at the last point.
+        """
+        rows = []
+        for one in self.curves:
+            for k, errors in enumerate(one.errors):
+                point = {name: getattr(one, name)[k] for name in AXES}
+                searched = one.searched if k == len(one.errors) - 1 else None
+                for seed, error in enumerate(errors):
+                    row = {"setting": one.name, "seed": seed} | point | {"error": error}
+                    rows.append(row | {"error_with_search": searched and searched[seed]})
+        return rows
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
@@ -216,6 +233,9 @@ def compare(
     first = next(iter(made.values()))
     check_custom(first.game)
     files.check_folder(path)
+    least = 1 + math.ceil(math.log2(max(1, len(made) - 1) / _SIGNIFICANT))
+    if len(made) > 1 and seeds < least:  # The signs of all pairs agree with probability 2^(1 - S).
+        write_note(f"no difference can be significant with {seeds} seeds: use {least} or more")
     content: dict[str, Any] = {"game": first.game.name, "seeds": seeds}
     if iterations is not None or not path.exists():
         content["evaluations"] = (iterations or 100) * first.evaluations

@@ -87,6 +87,11 @@ def test_errors_with_the_search_are_compared():
     rows = [dataclasses.replace(one, searched=[0.2 / k, 0.1 / k]) for k, one in enumerate(two, 1)]
     assert effects(rows)[0].ratio.estimate == 1
     assert effects(rows, 0.5, search=True)[0][:2] == ("error", pytest.approx((0.5, 0.5, 0.5)))
+    listed = Comparison("tic_tac_toe", rows).to_rows()
+    assert len(listed) == 2 * 2 * 2 and listed[1]["error_with_search"] is None
+    assert listed[-1] == {"setting": "b", "seed": 1, "iterations": 2, "evaluations": 200} | {
+        **{"moves": 2, "seconds": 2.0, "error": 0.2, "error_with_search": 0.05}
+    }
 
 
 @pytest.fixture
