@@ -108,7 +108,7 @@ def trained(monkeypatch):
     return calls
 
 
-def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path):
+def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path, capsys):
     def parts(weight):
         loss = functools.partial(alphazero_loss, value_weight=weight)
         network = make_parts(SMALL).network
@@ -118,6 +118,7 @@ def test_custom_parts_are_recognized_by_their_programs(trained, tmp_path):
     settings = {"plain": SMALL, "half": parts(0.5), "twice": parts(2.0)}
     found = comparison.compare(settings, path, seeds=6, iterations=1)
     assert [one.name for one in found.curves] == ["plain", "half", "twice"]
+    assert "with 6 seeds: use 7 or more\n" in capsys.readouterr().err
     comparison.compare({"plain": SMALL, "again": parts(2.0)}, path, seeds=6)
     assert [name for name, *_ in trained] == ["plain", "half", "twice"]
     other = dataclasses.replace(SMALL, game="connect_four:4x4")

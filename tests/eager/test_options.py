@@ -176,7 +176,7 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
         ("none.py:make", "'none.py' is neither a Python file nor a game of several sizes: give"),
         ("conect_four:4x5", "'conect_four' is neither", "; did you mean connect_four?"),
         ("keys.py:make", "keys.py:make fails (KeyError: 1): fix it first"),
-        ("pile.py:mak", "fails (AttributeError: module ...pile' has no attribute 'mak'): fix it"),
+        ("pile.py:mak", "fails (AttributeError: module ...pile_py' has no attribute 'mak'): fix"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
     ]
