@@ -105,9 +105,10 @@ def _verify(options: Options, player: Player) -> int:
     with console.busy(f"verifying every position of {player.game.name}…"):
         certificate = certificates.verify(player, options.simulations or None, solution=solution)
     console.show_certificate(certificate)
-    actions = np.asarray(certificates.examine(player, solution).actions)
-    outcomes = solution.action_values[solution.decisions]
-    _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
+    if certificate.blunders:
+        actions = np.asarray(certificates.examine(player, solution).actions)
+        outcomes = solution.action_values[solution.decisions]
+        _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     return 0 if certificate.reaches(goal) else 1
 
 
