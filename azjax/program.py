@@ -245,8 +245,9 @@ def _compile(
     """Compiles an iteration and the verification, and meanwhile makes the first state."""
     step: Any = training.make_iteration(parts, mesh)
     with contextlib.ExitStack() as ends, ThreadPoolExecutor() as pool:
-        gc.disable()  # It would scan the small objects of tracing again and again.
-        ends.callback(gc.enable)
+        if gc.isenabled():  # It would scan the small objects of tracing again and again.
+            gc.disable()
+            ends.callback(gc.enable)
         lowered = step.lower(training.abstract_state(parts, mesh))
         compiled = pool.submit(lowered.compile, training.compiler_options())
         verification = None

@@ -3,7 +3,7 @@
 """AlphaZero in one file: rules, network, search, self-play and learning, for tic-tac-toe.
 
 Every function is pure, and one iteration is one compiled program. The last lines count, with azjax,
-the blunders of the network, without search, in all 4,520 positions with a move to choose.
+the blunders of the network, without search, in all 4,520 positions of games in progress.
 """
 
 import itertools
@@ -66,7 +66,8 @@ def search(params: Any, key: jax.Array, boards: jax.Array) -> mctx.PolicyOutput:
 
     logits, value = network.apply(params, boards)
     root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=boards)
-    return mctx.gumbel_muzero_policy(params, key, root, recurrent_fn, SIMULATIONS, boards != 0)
+    given = {"num_simulations": SIMULATIONS, "invalid_actions": boards != 0}
+    return mctx.gumbel_muzero_policy(params, key, root, recurrent_fn, **given)
 
 
 def start(key: jax.Array) -> jax.Array:
@@ -135,9 +136,10 @@ def main(seed: int = 0) -> None:
     import azjax as az
 
     solution = az.solve(az.make("tic_tac_toe"))
-    states, started, key = solution.decision_states, time.time(), jax.random.key(seed)
+    states, started = solution.decision_states, time.time()
+    key, key_network = jax.random.split(jax.random.key(seed))
     boards = jnp.where(states.player[:, None] == 0, states.board, -states.board)
-    state = TrainState.create(apply_fn=None, params=network.init(key, boards), tx=optimizer)
+    state = TrainState.create(apply_fn=None, params=network.init(key_network, boards), tx=optimizer)
     for number in itertools.count(1):
         state = iteration(state, jax.random.fold_in(key, number))
         verdict = az.proof.verify_outputs(solution, *network.apply(state.params, boards))

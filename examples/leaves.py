@@ -37,7 +37,7 @@ def simulate_together(
 
     def choose(carry: tuple[Tree, jax.Array], number: jax.Array) -> tuple[Any, Any]:
         tree, depth = carry
-        edge = simulate.select(selection, tree)
+        edge = simulate.descend(selection, tree)
         at_edge = batch, edge.node, edge.action
         child = tree.children_index[at_edge]
         is_new = child == UNVISITED

@@ -46,7 +46,7 @@ class MENTS:
         tree = simulate.init(roots, rule, self.num_simulations)
 
         def one(i: jax.Array, tree: Tree) -> Tree:
-            edge = simulate.select(rule, tree)
+            edge = simulate.descend(rule, tree)
             batch = jnp.arange(len(edge.node))
             states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
             expansion = simulate.expand(roots, rule, i, edge.action, states)

@@ -24,7 +24,8 @@ from azjax.players import ProgramError
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 
-# Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
+# Exceptions whose message is for the user; a ValueError of JAX looks the same. All others are
+# defects and have a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError, ProgramError)
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.

@@ -191,8 +191,8 @@ def load_code(spec: str, kind: type, *arguments: Any) -> Any:
     path = _find(spec)
     try:
         made = getattr(_import(path), spec.partition(":")[2])(*arguments)
-    except ValueError:  # An error of azjax, such as an invalid setting.
-        raise
+    except ValueError as error:  # Often one of azjax, such as an invalid setting.
+        raise ValueError(f"{spec}: {error}") from error
     except Exception as error:
         raise ValueError(f"{spec} fails ({type(error).__name__}: {error}): fix it first") from error
     if not isinstance(made, kind):

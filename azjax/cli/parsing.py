@@ -139,7 +139,8 @@ def _list_fields(default: Any, prefix: str) -> Iterator[tuple[str, Any, Any, str
     for name in (field.name for field in dataclasses.fields(default)):
         is_flat = Place.FLAT in getattr(hints[name], "__metadata__", ())
         value, kinds = getattr(default, name), settings.find_kinds(hints[name])
-        if kinds and kinds.classes.pop("custom", None) is type(value):
+        custom = kinds.classes.pop("custom", None) if kinds else None  # Not chosen by its tag.
+        if custom is type(value):
             continue  # Another option names it, as a file.
         yield name, value, hints[name], prefix if is_flat else f"{prefix}{name}.", kinds
 
@@ -166,6 +167,15 @@ def _mention_kinds(option: _Option, prefix: str, kinds: settings.Kinds) -> _Opti
     return option._replace(text=option.text + text)
 
 
+def _unwrap(hint: Any) -> tuple[Any, bool]:
+    """Returns a type without its range, None and `tuple`, and whether it was a tuple."""
+    several = False
+    while typing.get_origin(hint) not in (None, Literal):
+        several |= typing.get_origin(hint) is tuple
+        hint = typing.get_args(hint)[0]
+    return hint, several
+
+
 def _add_options(parser: _Parser, options: Iterable[_Option]) -> None:
     groups: dict[str, Any] = {"": parser}
     for name, hint, places, default, text, section in options:
@@ -173,10 +183,7 @@ def _add_options(parser: _Parser, options: Iterable[_Option]) -> None:
             groups[section] = parser.add_argument_group(section)
         group, option = groups[section], spell(name)
         negated = spell(re.sub(r"(\w+)$", r"no_\1", name))
-        kind, several = hint, False
-        while typing.get_origin(kind) not in (None, Literal):  # Without its range and None.
-            several |= typing.get_origin(kind) is tuple
-            kind = typing.get_args(kind)[0]
+        kind, several = _unwrap(hint)
         if typing.get_origin(kind) is Literal:
             text += f" Choices: {', '.join(typing.get_args(kind))}."
         if default is True:

@@ -33,6 +33,28 @@ def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
     )
 
 
+def place_stone(
+    state: square.State, cell: jax.Array, lines: np.ndarray
+) -> tuple[square.State, jax.Array]:
+    """Places the mover's stone, which wins if it fills one of the lines `[L, length]`."""
+    mark = 1 - 2 * state.player
+    board = state.board.at[cell].set(mark)
+    won = jnp.any(jnp.all(board[lines] == mark, axis=1))
+    return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
+
+
+def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
+    """Returns the cells of all lines, `[L, length]`: horizontal, vertical and diagonal."""
+    steps = np.arange(length)[:, None]
+    lines = []
+    for direction in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        for first in np.ndindex(rows, columns):
+            row, column = (np.asarray(first) + steps * direction).T
+            if row[-1] < rows and 0 <= column[-1] < columns:
+                lines.append(row * columns + column)
+    return np.array(lines if length > 1 else lines[: rows * columns])
+
+
 def symmetries(rows: int, columns: int) -> Symmetries:
     """Returns the rotations and reflections of the board."""
     grid = np.arange(rows * columns).reshape(rows, columns)
@@ -58,28 +80,6 @@ def display(rows: int, columns: int) -> Display:
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
     return square.make_display((rows, columns), names, render=render, cell_size=40)
-
-
-def place_stone(
-    state: square.State, cell: jax.Array, lines: np.ndarray
-) -> tuple[square.State, jax.Array]:
-    """Places the mover's stone, which wins if it fills one of the lines `[L, length]`."""
-    mark = 1 - 2 * state.player
-    board = state.board.at[cell].set(mark)
-    won = jnp.any(jnp.all(board[lines] == mark, axis=1))
-    return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
-
-
-def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
-    """Returns the cells of all lines, `[L, length]`: horizontal, vertical and diagonal."""
-    steps = np.arange(length)[:, None]
-    lines = []
-    for direction in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        for first in np.ndindex(rows, columns):
-            row, column = (np.asarray(first) + steps * direction).T
-            if row[-1] < rows and 0 <= column[-1] < columns:
-                lines.append(row * columns + column)
-    return np.array(lines if length > 1 else lines[: rows * columns])
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:

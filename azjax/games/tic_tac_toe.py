@@ -1,4 +1,4 @@
-"""Tic-tac-toe, the 3,3,3 game; action `i` marks cell `i`, row by row."""
+"""Tic-tac-toe, the 3,3,3 game of `mnk.py`, which has the rules; action `i` marks cell `i`."""
 
 import functools
 from collections.abc import Sequence

@@ -54,7 +54,8 @@ class MLP(TwoHeads):
 class ResNet(TwoHeads):
     """Stem, residual blocks and two heads.
 
-    In Winograd's form, the batch is the last axis between convolutions.
+    Between layers, `x` is an array, or a list of arrays in a symmetric network. In Winograd's form,
+    the batch is its last axis.
     """
 
     config: ResNetConfig = ResNetConfig()
@@ -65,11 +66,12 @@ class ResNet(TwoHeads):
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         width, hidden = self.config.width, self.config.head_hidden
-        convolves, normalizes = self.config.layers == "conv", self.config.norm == "layer"
+        convolves = self.config.layers == "conv"
         layer = functools.partial(self.layer, train)
 
         def norm(x):
-            return standardize(x, self.dtype, self.channels) if normalizes else x
+            is_layer_norm = self.config.norm == "layer"
+            return standardize(x, self.dtype, self.channels) if is_layer_norm else x
 
         x = planes.astype(self.dtype)
         x = jnp.moveaxis(x, 0, -1) if self.is_winograd else x
@@ -92,9 +94,9 @@ class ResNet(TwoHeads):
         self, train: bool, name: str, x: Any, features: int, size: int = 3, ends_block: bool = False
     ) -> Any:
         """Computes a dense layer or a convolution, with BatchNorm if there is one."""
-        has_norm = self.config.norm == "batch"
-        options: dict[str, Any] = {"use_bias": not has_norm}
-        if ends_block and not has_norm:
+        has_batch_norm = self.config.norm == "batch"
+        options: dict[str, Any] = {"use_bias": not has_batch_norm}
+        if ends_block and not has_batch_norm:
             options["kernel_init"] = nn.initializers.zeros
         if self.config.layers == "conv":
             conv = WinogradConv if self.is_winograd else Conv
@@ -102,7 +104,7 @@ class ResNet(TwoHeads):
             x = conv(features, (size, size), dtype=self.dtype, name=name, **options)(x)
         else:
             x = self.dense(name, x, features, **options)
-        if not has_norm:
+        if not has_batch_norm:
             return x
         over = self.axis_name if train else None
         norm = functools.partial(nn.BatchNorm, momentum=0.9, epsilon=EPSILON, axis_name=over)

@@ -63,7 +63,7 @@ def copy(state: TrainState) -> Contents:
             f"the learner's state is NaN or infinite after iteration {iteration}, so it was "
             "not saved: start a new run with a lower learning rate"
         )
-    trees = _divide(state)
+    trees = _split_player(state)
     arrays = {part: _by_name(jax.tree.map(_fetch, tree)) for part, tree in trees.items()}
     return Contents(iteration, arrays, {part: _describe(tree) for part, tree in trees.items()})
 
@@ -88,7 +88,7 @@ def write(run_dir: Path, contents: Contents, keep: int) -> None:
     partial = folder / f"{iteration}.partial"
     try:
         _clear(folder)
-        if os.path.lexists(folder / str(iteration)):
+        if os.path.lexists(folder / str(iteration)):  # A damaged one, after which a run resumed.
             _set_aside(pathlib.Path(run_dir), [iteration])
         for part, arrays in contents.arrays.items():
             (partial / part).mkdir(parents=True)
@@ -136,7 +136,7 @@ def restore(
     folder, damage = checkpoints(run_dir), {}
     if not any_of(folder.is_dir()):
         raise CheckpointError(f"{folder} is missing: restore it from a copy, or start a new run")
-    target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
+    target = _split_player(abstract_state(parts, make_mesh() if mesh is None else mesh))
     for step in reversed(in_all(lambda: iterations(run_dir))):
         try:
             trees = in_all(lambda step=step: _read(run_dir, step, target))
@@ -220,7 +220,7 @@ def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
         os.rename(checkpoints(run_dir) / str(step), free)
 
 
-def _divide(state: TrainState) -> dict[str, Any]:
+def _split_player(state: TrainState) -> dict[str, Any]:
     rest = dataclasses.replace(state, learner=state.learner._replace(average=()))
     return {_PLAYER: state.learner.average, _REST: rest}
 

@@ -56,6 +56,7 @@ class Gumbel:
             scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
             gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         most = min(self.max_considered_actions, num_actions)
+        schedules = [visits_wanted(number, self.num_simulations) for number in range(most + 1)]
         considered = jnp.minimum(most, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32))
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
@@ -79,36 +80,33 @@ class Gumbel:
             at_root=functools.partial(_halving_action, qtransform),
             below=functools.partial(_improved_action, qtransform),
             finish=finish,
-            extra=(gumbel, considered_visits(considered, self.num_simulations, most)),
+            extra=(gumbel, jnp.asarray(schedules, jnp.int32)[considered]),
         )
 
 
-def considered_visits(considered: jax.Array, budget: int, most: int) -> jax.Array:
-    """Returns `int32 [B, budget]`: simulation `i` visits an action that has had this many visits.
+def visits_wanted(considered: int, budget: int) -> list[int]:
+    """Returns, for each of `budget` simulations, the visits of the action that it is to visit.
 
     This is sequential halving (Karnin et al. 2013): each phase takes an equal share of the budget
     and passes the better half of its actions on to the next phase. The first phase has
-    `considered [B]` actions, at most `most`, and the last one has two.
+    `considered` actions, and the last one has two.
     """
-    i = jnp.arange(budget, dtype=jnp.int32)[None]
-    left = jnp.maximum(considered, 1)[:, None]
-    halvings = range(1, max(most, 2).bit_length())
-    phases = 1 + sum((left > 2**k).astype(jnp.int32) for k in halvings)
-    start = visits = wanted = jnp.zeros((considered.shape[0], budget), jnp.int32)
-    for _ in range(max(most - 1, 1).bit_length()):
-        more = jnp.maximum(1, budget // (phases * left))  # Visits per action in this phase.
-        wanted = jnp.where(i >= start, visits + (i - start) // left, wanted)
-        start, visits = start + left * more, visits + more
-        left = jnp.where(left > 1, jnp.maximum(2, left // 2), 1)
-    return wanted
+    wanted, visits, left = [], 0, max(1, considered)
+    phases = max(1, (left - 1).bit_length())
+    while len(wanted) < budget:
+        for _ in range(max(1, budget // (phases * left))):  # Visits per action in this phase.
+            wanted += left * [visits]
+            visits += 1
+        left = max(2, left // 2) if left > 1 else 1
+    return wanted[:budget]
 
 
 def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best action with the visit count that the schedule requires."""
-    gumbel, visits_wanted = tree.extra_data
+    gumbel, wanted = tree.extra_data
     visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
     score = jnp.maximum(-1e9, gumbel + logits - jnp.max(logits) + qtransform(tree, node))
-    eligible = (visits == visits_wanted[jnp.sum(visits)]) & ~tree.root_invalid_actions
+    eligible = (visits == wanted[jnp.sum(visits)]) & ~tree.root_invalid_actions
     return jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
 
 

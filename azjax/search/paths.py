@@ -1,11 +1,11 @@
 """A simulation without loops, for GPUs; its trees equal those of `simulate.py` bit for bit.
 
 A loop of unknown length makes a GPU wait for the host after every step. What selection does in a
-node depends on the tree below that node, so it changes only where a simulation passes. All rewards
-but the last are taken as 0, and all discounts but the last as 1 or -1. `Paths`
+node depends on the tree below that node, so it changes only where a simulation passes. `Paths`
 keeps it for every node: the action to select, and the leaf where selection from there ends. A
 simulation reads where to go (`expand`), updates the tree on the whole path together (`backup`), and
-renews what `Paths` keeps for the nodes on this path (`renew`).
+renews what `Paths` keeps for the nodes on this path (`renew`). All rewards but the last are taken
+as 0, and all discounts but the last as 1 or -1.
 """
 
 import functools

@@ -76,7 +76,7 @@ class Edge(NamedTuple):
 
 def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tree:
     """Adds simulation number `i []` to every tree; a new node gets the number `i + 1`."""
-    edge = select(selection, tree)
+    edge = descend(selection, tree)
     batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     expansion = expand(roots, selection, i, edge.action, states)
@@ -88,7 +88,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
     return backup(tree, child, expansion.value, edge.depth + 1)
 
 
-def select(selection: Selection, tree: Tree) -> Edge:
+def descend(selection: Selection, tree: Tree) -> Edge:
     """Chooses actions from every root down to an unvisited action or a finished game."""
     size = tree.node_values.shape[0]
     batch = jnp.arange(size)
@@ -96,18 +96,18 @@ def select(selection: Selection, tree: Tree) -> Edge:
 
     def step(edge):
         """Returns the nodes `[B]` after the edges, and in which trees selection continues."""
-        child = tree.children_index[batch, edge.node, edge.action]
+        child = tree.children_index[batch, edge.node, edge.action]  # -1 reads the last node, in vain.
         has_moves = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
         return child, (child != UNVISITED) & has_moves
 
-    def descend(edge):
+    def go_on(edge):
         child, continues = step(edge)
         node = jnp.where(continues, child, edge.node)
         action = jax.vmap(selection.below)(tree, node)
         return Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
 
     first = Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
-    return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
+    return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), go_on, first)
 
 
 def expand(

@@ -93,29 +93,16 @@ class MctxPolicy:
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches from each position with a batch of one."""
-        arguments = inspect.signature(self.policy).parameters
-        qtransform = arguments.get("qtransform")
-        if roots.chance is not None and qtransform is None:
-            raise ValueError(
-                "the policy has no argument qtransform, by which outcomes of dice are selected: "
-                "use a policy of mctx, or PUCT, Gumbel or UCT"
-            )
         noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
         explores = noisy | (roots.temperature > 0)
         fixed = jax.random.key(0, impl=jax.random.key_impl(roots.keys))
 
         def search(key, key_expand, root, invalid, temperature, noisy):
             def recurrent_fn(_, key, actions, states):
-                number = jax.random.bits(key, dtype=jnp.uint32)
+                number = jax.random.bits(key, dtype=jnp.uint32)  # `key` may be `fixed`.
                 keys = jax.random.fold_in(key_expand, number)[None]
                 return _recurrent(roots.expand(keys, actions, states))
 
-            varying = {"temperature": temperature}
-            for name in ("dirichlet_fraction", "gumbel_scale"):
-                if name in arguments:
-                    varying[name] = jnp.where(noisy, arguments[name].default, 0.0)
-            if roots.chance is not None and qtransform is not None:
-                varying["qtransform"] = _with_chance(roots.chance, qtransform.default)
             root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
             output = mixes_types(self.policy)(
                 params=None,
@@ -124,7 +111,7 @@ class MctxPolicy:
                 recurrent_fn=recurrent_fn,
                 num_simulations=self.num_simulations,
                 invalid_actions=invalid,
-                **{name: value for name, value in varying.items() if name in arguments},
+                **_optional(self.policy, roots.chance, temperature, noisy),
             )
             return jax.tree.map(lambda leaf: leaf[0], output)
 
@@ -138,6 +125,25 @@ class MctxPolicy:
         logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
         tree = tree.replace(children_prior_logits=logits)
         return make_result(tree, output.action, output.action_weights)
+
+
+def _optional(
+    policy: Callable, chance: Callable | None, temperature: jax.Array, noisy: jax.Array
+) -> dict[str, Any]:
+    """Returns the arguments that not every policy has, for one position."""
+    parameters = inspect.signature(policy).parameters
+    given: dict[str, Any] = {"temperature": temperature} if "temperature" in parameters else {}
+    for name in ("dirichlet_fraction", "gumbel_scale"):
+        if name in parameters:
+            given[name] = jnp.where(noisy, parameters[name].default, 0.0)
+    if chance is not None:
+        if "qtransform" not in parameters:
+            raise ValueError(
+                "the policy has no argument qtransform, by which outcomes of dice are selected: "
+                "use a policy of mctx, or PUCT, Gumbel or UCT"
+            )
+        given["qtransform"] = _with_chance(chance, parameters["qtransform"].default)
+    return given
 
 
 def _with_chance(chance: Callable, qtransform: Callable) -> Callable:

@@ -130,9 +130,7 @@ def alphazero_loss(
     entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
     policy = minimized = jnp.mean(cross_entropy)
     if not is_zero(policy_surprise):
-        kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
-        mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
-        weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
+        weights = _weigh_surprise(policy_surprise, cross_entropy - entropy, axis_name)
         minimized = jnp.mean(weights * cross_entropy)
     squared = jnp.mean(jnp.square(samples.value - value))
     penalty = jnp.zeros((), jnp.float32)
@@ -140,6 +138,13 @@ def alphazero_loss(
         penalty = l2 * jnp.sum(jnp.square(ravel_pytree(params)[0]))
     losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
     return minimized + value_weight * squared + penalty, losses | {"l2": penalty}
+
+
+def _weigh_surprise(surprise: Any, kl: jax.Array, axis_name: str | None) -> jax.Array:
+    """Returns the weights of samples, whose mean over all devices is 1."""
+    kl = jax.lax.stop_gradient(jnp.maximum(kl, 0.0))
+    mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
+    return 1 - surprise + surprise * kl / jnp.maximum(mean, 1e-9)
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
@@ -198,8 +203,10 @@ def make_learner(
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
         total, terms = loss(outputs, params, samples, axis_name)
-        for name in sorted(terms.keys() & {"loss", "grad_norm", *Record.__dataclass_fields__}):
-            raise ValueError(f"the loss has a term {name}, as the records do: choose another name")
+        if taken := sorted(terms.keys() & {"loss", "grad_norm", *Record.__dataclass_fields__}):
+            raise ValueError(
+                f"the loss has a term {taken[0]}, as the records do: choose another name"
+            )
         return total, ({**terms, "loss": total}, statistics)
 
     def init(variables):

@@ -59,7 +59,8 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
 
     def init(example, shards):
         empty = jax.tree.map(lambda x: jnp.zeros((shards, places, *x.shape), x.dtype), example)
-        return ReplayState(empty, *jnp.zeros((2, shards), jnp.int32))
+        place, size = jnp.zeros((2, shards), jnp.int32)
+        return ReplayState(empty, place, size)
 
     @jax.vmap
     def add(state, samples):

@@ -20,6 +20,7 @@ from azjax.games.base import (
 )
 from azjax.networks.base import Variables
 from azjax.search import make_search
+from azjax.search.algorithm import split_each
 from azjax.training.archive import Archive, draw
 from azjax.training.parts import Parts, SelfPlayConfig
 from azjax.training.targets import Transition, afterstate
@@ -51,21 +52,23 @@ def self_play(
     keys = batch_keys(keys, check_batch(game, games.states))
     start = functools.partial(start_games, config, game, archive=archive)
     if not config.carry_over:
-        keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-        games = start(first_keys)
+        keys, keys_first = split_each(keys)
+        games = start(keys_first)
     params = parts.network.fold(variables)
     search = make_search(parts.search, game, parts.evaluate, parts.grow)
     purposes = 2 + (archive is not None) + (game.chance is not None)
     observe_after = functools.partial(afterstate, game, parts.network.encoding)
 
     def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
-        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive, dice."""
+        """Makes one move in each game; keys are `[purposes, B]`."""
+        key_search, key_restart, *key_others = keys  # The others: for the archive, for the dice.
         states, early = games.states, games.ply < config.temperature_plies
         temperature = jnp.where(early, jnp.float32(config.temperature), 0.0)
-        result = search(params, keys[:, 0], states, temperature, add_noise=True)
-        step = moved = jax.vmap(functools.partial(play, game))(states, result.action)
+        result = search(params, key_search, states, temperature, add_noise=True)
+        moved = jax.vmap(functools.partial(play, game))(states, result.action)
+        step = moved
         if game.chance is not None:
-            dice = jax.vmap(jax.random.uniform)(keys[:, -1])
+            dice = jax.vmap(jax.random.uniform)(key_others[-1])
             step = jax.vmap(functools.partial(throw, game))(dice, moved)
         transition = Transition(
             planes=jax.vmap(lambda state: game.observe(state, parts.network.encoding))(states),
@@ -77,14 +80,14 @@ def self_play(
             discount=step.discount,
             extra=parts.targets.note(result),
             after=jax.vmap(observe_after)(moved),
-            new_starts=() if archive is None else new_starts(game, keys[:, 2], games),
+            new_starts=() if archive is None else new_starts(game, key_others[0], games),
         )
         over = jax.vmap(game.is_over)(step.state)
-        return restart(start, keys[:, 1], over, Games(step.state, games.ply + 1)), transition
+        return restart(start, key_restart, over, Games(step.state, games.ply + 1)), transition
 
     def play_group(group: tuple[jax.Array, Games]) -> tuple[Games, Transition]:
         split = functools.partial(jax.random.split, num=(config.unroll_length, purposes))
-        return jax.lax.scan(move, group[1], jnp.swapaxes(jax.vmap(split)(group[0]), 0, 1))
+        return jax.lax.scan(move, group[1], jnp.moveaxis(jax.vmap(split)(group[0]), 0, -1))
 
     return in_groups(play_group, group_size(config, len(keys)), keys, games)
 
@@ -105,7 +108,7 @@ def in_groups(
 def start_games(
     config: SelfPlayConfig, game: Game, keys: jax.Array, archive: Archive | None = None
 ) -> Games:
-    """Starts a game for each of `keys [B]`, with a random opening or from a buffer of `Games`."""
+    """Starts a game for each of `keys [B]`, with a random opening or from the archive."""
     return jax.vmap(functools.partial(_start, config, game, archive))(batch_keys(keys))
 
 
@@ -120,9 +123,10 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
     columns = game.num_actions + dice
     end = 2 + plies * columns
     uniform = jax.random.uniform(key, (end + dice,), jnp.float32)
-    length, kind, rows = uniform[0], uniform[1], uniform[2:end].reshape(plies, columns)
+    length, choice = uniform[:2]
+    rows, first_dice = uniform[2:end].reshape(plies, columns), uniform[-1]
     wanted = jnp.floor(length * (plies + 1)).astype(jnp.int32)
-    wanted = jnp.where(kind < config.opening_share, wanted, 0)
+    wanted = jnp.where(choice < config.opening_share, wanted, 0)
 
     def move(state, inputs):
         ply, row = inputs
@@ -132,13 +136,13 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
         goes_on = (ply < wanted) & ~game.is_over(step.state)
         return where(goes_on, step.state, state), goes_on
 
-    first = throw(game, uniform[-1], Step(game.init(), jnp.float32(0), jnp.float32(1)))
+    first = throw(game, first_dice, Step(game.init(), jnp.float32(0), jnp.float32(1)))
     state, moved = jax.lax.scan(move, first.state, (jnp.arange(plies, dtype=jnp.int32), rows))
     started = Games(state, jnp.sum(moved, dtype=jnp.int32))
     if archive is None:
         return started
     kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
-    found &= kind < config.opening_share * config.archive_share
+    found &= choice < config.opening_share * config.archive_share
     return where(found, kept, started)
 
 
