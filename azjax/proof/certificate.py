@@ -1,10 +1,11 @@
 """The certificate: what is proved about a trained network, and which run trained it.
 
 A network is *perfect* if it chooses a move that keeps the outcome in every reachable position,
-alone and with each verified search; with dice, one that loses at most 0.001 of it. This is a property of its moves: wrong signs of its values are
-reported, but a perfect network may have some. A network is *unbeatable* if it has no losing line
-without search. In games with chance, every player can lose: the certificate says how much
-of the expected outcome the moves lose.
+alone and with each verified search; with dice, a move that loses at most 0.001 of the expected
+outcome. This is a property of its moves: wrong signs of its values are reported, but a perfect
+network may have some. A network is *unbeatable* if it has no losing line without search. In games
+with chance, every player can lose: the certificate says how much of the expected outcome the moves
+lose.
 """
 
 import dataclasses

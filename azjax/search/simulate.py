@@ -96,7 +96,7 @@ def descend(selection: Selection, tree: Tree) -> Edge:
 
     def step(edge):
         """Returns the nodes `[B]` after the edges, and in which trees selection continues."""
-        child = tree.children_index[batch, edge.node, edge.action]  # -1 reads the last node, in vain.
+        child = tree.children_index[batch, edge.node, edge.action]  # Of -1, dropped below.
         has_moves = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
         return child, (child != UNVISITED) & has_moves
 
