@@ -13,6 +13,7 @@ import pytest
 import guard
 from azjax import games
 from azjax.cli import gtp, play
+from azjax.cli.custom import find_game
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import (
     ProgramError,
@@ -22,6 +23,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
+from azjax.players.arena import draw_openings
 from azjax.players.gtp import gtp_agent
 from azjax.search import ALGORITHMS, PUCT, UCT
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
@@ -29,6 +31,7 @@ from guard import sharing
 from reference import Position, minimax, misere_pile, tic_tac_toe
 from refusals import assert_refused, check_program
 from small import take
+from source import ROOT
 from tables import bench, pile_states
 
 ROWS = 8
@@ -130,12 +133,12 @@ def test_minimax_equals_the_recursion(name, rules, some_states):
         assert every.action[row] == pruned.action[row] == max(expected, key=expected.get)
 
 
-def test_alpha_beta_where_the_same_player_always_moves(tic_tac_toe, some_states):
-    game = tic_tac_toe._replace(player=lambda state: jnp.int8(0))
-    states = take(some_states, slice(ROWS))
-    agents = [minimax_agent(game, 3, prune=prune) for prune in (False, True)]
-    values = [ask(agent, states).value for agent in agents]
-    np.testing.assert_array_equal(*values)
+def test_alpha_beta_where_a_player_can_move_again():
+    game = find_game(f"{ROOT}/examples/dots_and_boxes.py:make")
+    with sharing():
+        states = draw_openings(game, jax.random.key(0), count=256, plies=8)
+    agents = [minimax_agent(game, 4, prune=prune) for prune in (False, True)]
+    np.testing.assert_array_equal(*(ask(agent, states).value for agent in agents))
 
 
 # The Go Text Protocol.
