@@ -68,11 +68,11 @@ def _main(arguments: list[str] | None) -> int:
     given, typed = read_words(sys.argv[1:] if arguments is None else arguments)
     _prepare(given, typed, alone=arguments is None)
     config, plan, preset = choose(given, typed)
-    if typed.run_dir is not None:
-        _set_outcome(custom.name_run(typed.run_dir, config))
-    about: dict[str, Any] = {"preset": preset, "resume": typed.run_dir is not None}
-    about |= {"run_dir": given.get("run_dir"), "started": interrupts.now.started}
-    opening = open_run(config, custom.parts_for(config, typed), plan, **about)
+    parts, run_dir = custom.parts_for(config, typed), given.get("run_dir")
+    resume, started = typed.run_dir is not None, interrupts.now.started
+    if resume:
+        _set_outcome(custom.name_run(given["run_dir"], config))
+    opening = open_run(config, parts, plan, run_dir, preset=preset, resume=resume, started=started)
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():
             run = context.enter_context(opening)

@@ -118,6 +118,7 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     sign = jnp.where(is_mover, 1.0, -1.0)
     loses = (solution.rewards[..., None] * sign[:, None] < 0).astype(jnp.int32)
     is_lost = sign * solution.values[:, None] < 0  # Even with perfect play.
+    # Lost lines from each position, and those of them in which some position is not lost yet.
     lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
     for start, end in reversed([*itertools.pairwise(map(int, solution.layers))]):
         rows = slice(start, end)

@@ -94,7 +94,8 @@ def explore(
                 part = ply_files.read(path)
                 games += part["onward"]
                 state = state._replace(ply=ply, positions=done, total=int(here.bounds[-1]))
-                yield (state := _add_part(state, folder, part))
+                state = _add_part(state, folder, part)
+                yield state
         if not ply_files.has_ply(folder, ply + 1):
             ply_files.gather(folder, ply, part_size)
         for path in (*here.folder.glob("children-*"), *here.folder.glob("part-*")):

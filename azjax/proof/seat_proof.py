@@ -136,7 +136,8 @@ def explore_seat(
         if rounds and path.exists():
             table = load_table(path, player.game)
         while True:
-            yield (proof := (yield from games.explore(table)))
+            proof = yield from games.explore(table)
+            yield proof
             if proof.is_proof or table.rounds >= rounds:
                 return
             table, starts = yield from games.improve(proof)

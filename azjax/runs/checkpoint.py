@@ -109,8 +109,8 @@ def write(run_dir: Path, contents: Contents, keep: int) -> None:
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
             f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
-    for step in iterations(run_dir)[:-keep]:
-        os.rename(folder / str(step), folder / f"{step}.deleted")  # Atomically.
+    for old in iterations(run_dir)[:-keep]:
+        os.rename(folder / str(old), folder / f"{old}.deleted")  # Atomically.
     _clear(folder)
 
 
@@ -137,11 +137,11 @@ def restore(
     if not any_of(folder.is_dir()):
         raise CheckpointError(f"{folder} is missing: restore it from a copy, or start a new run")
     target = _split_player(abstract_state(parts, make_mesh() if mesh is None else mesh))
-    for step in reversed(in_all(lambda: iterations(run_dir))):
+    for iteration in reversed(in_all(lambda: iterations(run_dir))):
         try:
-            trees = in_all(lambda step=step: _read(run_dir, step, target))
+            trees = in_all(lambda at=iteration: _read(run_dir, at, target))
         except (ValueError, OtherProcessError) as error:  # An older one may be sound.
-            damage[step] = _describe_damage(run_dir, step, error)
+            damage[iteration] = _describe_damage(run_dir, iteration, error)
             continue
         if sets_aside:
             in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
@@ -155,7 +155,9 @@ def restore(
     return None, []
 
 
-def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
+def restore_player(
+    run_dir: Path, network: Network, iteration: int | None = None
+) -> tuple[Any, int]:
     """Returns the averaged variables of a checkpoint, on one device, and its iteration.
 
     By default the newest one. Raises a CheckpointError if the checkpoint is missing or damaged. No
@@ -167,7 +169,7 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         jax.eval_shape(network.init, jax.random.key(0)),
     )
     available = iterations(run_dir)
-    number = max(available, default=0) if step is None else step
+    number = max(available, default=0) if iteration is None else iteration
     others = ", ".join(str(other) for other in available if other != number)
     advice = f"use one of {others}, or resume the run" if others else "resume the run to write one"
     if number not in available:
@@ -180,15 +182,15 @@ def restore_player(run_dir: Path, network: Network, step: int | None = None) -> 
         raise CheckpointError(f"{_describe_damage(run_dir, number, error)}: {advice}") from error
 
 
-def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
+def _read(run_dir: Path, iteration: int, target: dict[str, Any]) -> dict[str, Any]:
     """Reads the folders in `target`; raises a ValueError if they are damaged."""
-    folder = checkpoints(run_dir) / str(step)
+    folder = checkpoints(run_dir) / str(iteration)
     summary = read_summary(folder)
     written = Config.read(summary["settings"])
     for name, here, there in list_changes(read_config(run_dir), written)[:1]:
         raise CheckpointError(
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
-            f"{step} was written with {there!r}: restore the file"
+            f"{iteration} was written with {there!r}: restore the file"
         )
     arrays = {}
     for part, tree in target.items():
@@ -203,21 +205,21 @@ def _read(run_dir: Path, step: int, target: dict[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
-    return f"checkpoint {step} in {run_dir} is damaged ({_summarize(error)})"
+def _describe_damage(run_dir: Path, iteration: int, error: Exception) -> str:
+    return f"checkpoint {iteration} in {run_dir} is damaged ({_summarize(error)})"
 
 
 def _summarize(error: Exception) -> str:
     return textwrap.shorten(str(error) or type(error).__name__, 200, placeholder="…")
 
 
-def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
+def _set_aside(run_dir: pathlib.Path, numbers: Iterable[int]) -> None:
     folder = run_dir / "damaged"
-    for step in steps:
+    for iteration in numbers:
         folder.mkdir(exist_ok=True)
-        names = (folder / f"{step}-{number}" for number in itertools.count(1))
+        names = (folder / f"{iteration}-{count}" for count in itertools.count(1))
         free = next(name for name in names if not os.path.lexists(name))
-        os.rename(checkpoints(run_dir) / str(step), free)
+        os.rename(checkpoints(run_dir) / str(iteration), free)
 
 
 def _split_player(state: TrainState) -> dict[str, Any]:
