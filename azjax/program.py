@@ -1,5 +1,8 @@
 """Training in a run directory as one function, with verification, checkpoints and a report.
 
+`open_run` checks and compiles everything, and creates or restores the run. `Run.train` lists what
+happens after each iteration, and `Loop.run` in `training/loop.py` is the loop.
+
 The name `azjax.train` is that of the function, so this module cannot have it.
 """
 
