@@ -4,6 +4,7 @@ import dataclasses
 
 from azjax import diagnosis
 from azjax.cli import console, custom
+from azjax.runs.player import is_pretrained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +19,7 @@ def run(options: Options) -> int:
     run_dir = custom.find_run(options.typed)
     config = custom.check_run(run_dir, options.typed)
     with console.busy("examining…"):
-        parts = custom.parts_for(config, options.typed)
+        parts = None if is_pretrained(run_dir) else custom.parts_for(config, options.typed)
         findings = diagnosis.diagnose(run_dir, parts=parts)
     for finding in findings:
         mark = "NO" if finding.advice else "ok"
