@@ -81,14 +81,17 @@ def examine(options: Options) -> int:
     run_dir, player = custom.open_player(typed)
     if options.lines is not None:
         return _prove(options, player, folder_of(player.name) if player.name else run_dir)
-    if player.game.enumerable or player.game.positions is None:
+    game = player.game
+    if game.enumerable:
         return _verify(options, player)
+    if game.positions is None:
+        raise ValueError(f"{explain_size(game)}: add --lines first, or play matches instead")
     if options.until is not None:
         raise ValueError(
-            f"{explain_size(player.game)}, so --until {options.until} cannot be proved: "
+            f"{explain_size(game)}, so --until {options.until} cannot be proved: "
             "leave it out to count errors on labelled positions"
         )
-    _evaluate(options, player, player.game.positions())
+    _evaluate(options, player, game.positions())
     return 0
 
 
