@@ -36,6 +36,8 @@ VERIFY = [
     ("--lines first --until perfect", "--until is for all positions: leave it out"),
     ("--lines first --simulations 1 2", "--lines examines one player: give --simulations a"),
     ("--repair 9", "--repair is a setting of --lines: add --lines first"),
+    ("hex:6 --until perfect", "hex:6 has too many positions to enumerate: add --lines first"),
+    ("connect_four --until perfect", "so --until perfect cannot be proved: leave it out"),
 ]
 ARENA = [
     ("random", "name 2 players or more"),
