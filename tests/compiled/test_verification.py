@@ -48,7 +48,7 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
 
     def make_search(search, game, evaluate):
         def find(params, key, states, temperature=0.0, add_noise=False, tree=None):
-            calls.append((search, temperature, add_noise))
+            calls.append((search, len(states.board), temperature, add_noise))
             legal = jax.vmap(game.legal_actions)(states)
             first, last = jnp.argmax(legal, axis=1), 8 - jnp.argmax(legal[:, ::-1], axis=1)
             action = first if search.algorithm == "puct" else last
@@ -64,7 +64,7 @@ def test_searches_are_verified_with_their_settings_and_without_noise(solution, m
     with sharing():
         certificate = certificates.verify(player, (6,), solution=solution)
     searches = PUCT(num_simulations=6, c_puct=0.3), Gumbel(num_simulations=6)
-    assert calls == [(search, 0.0, False) for search in searches]
+    assert calls == [(search, 1000, 0.0, False) for search in searches]
     legal, optimal = solution.legal[solution.decisions], solution.optimal[solution.decisions]
     played = legal.argmax(axis=1), 8 - legal[:, ::-1].argmax(axis=1)
     blunders = [(~optimal[np.arange(4520), actions]).sum() for actions in played]

@@ -79,7 +79,7 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
 
 def list_callbacks(*custom, **plan):
     """Lists the callbacks of a run that began at 0 seconds."""
-    others = dict.fromkeys(("verification", "evaluation", "certification"))
+    others = {"verification": None, "evaluation": Callback(), "certification": None}
     run = types.SimpleNamespace(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
     run.loop = types.SimpleNamespace(run=lambda: None)
     azjax.program.Run.train(run, custom, display=False)
