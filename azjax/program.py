@@ -3,7 +3,7 @@
 `open_run` checks and compiles everything, and creates or restores the run. `Run.train` lists what
 happens after each iteration, and `Loop.run` in `training/loop.py` is the loop.
 
-The name `azjax.train` is that of the function, so this module cannot have it.
+This module is not named `train`, because `azjax.train` is the function.
 """
 
 import contextlib

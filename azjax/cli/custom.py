@@ -91,8 +91,8 @@ def check_run(run_dir: pathlib.Path, typed: RunOptions) -> Config:
             )
         if identify(named).partition(":")[2] != function:  # The file may have moved.
             _note_once(
-                f"{named} was edited since {run_dir.resolve().name} was trained: check that it "
-                "computes the same"
+                f"{named} was edited since {run_dir.resolve().name} was trained, or is another "
+                "function: check that it computes the same"
             )
     if typed.parts is not None and not config.parts:
         raise ValueError(f"{run_dir} was trained without --parts: leave it out")

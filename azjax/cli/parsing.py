@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from azjax import _settings as settings
 from azjax._commands import command
 
-_NUMBERS: dict[Any, str] = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}
+_METAVARS: dict[Any, str] = {int: "INT", float: "FLOAT", pathlib.Path: "PATH"}
 
 
 class Place(enum.Enum):
@@ -192,7 +192,7 @@ def _add_options(parser: _Parser, options: Iterable[_Option]) -> None:
             values = default if isinstance(default, tuple) else (default,)
             text += f" (default: {' '.join(map(str, values))})"
         text = text.replace("%", "%%")
-        of, shown = kind if kind in _NUMBERS else str, _NUMBERS.get(kind) or "TEXT"
+        of, shown = kind if kind in _METAVARS else str, _METAVARS.get(kind) or "TEXT"
         several = "*" if several else None
         if kind is bool:
             group.add_argument(option, dest=name, action="store_true", help=text)

@@ -127,8 +127,8 @@ class Game(NamedTuple):
       display: text, pictures and names of actions.
       chance: `state -> float32 [A]`, the probabilities of the outcomes where nature is to move,
         such as a throw of dice, and zeros elsewhere; None for games without chance. An outcome is
-        a legal action like any other, and `step` plays it. There, `player` is whose value and
-        reward are meant. After an outcome, a player is to move, or the game is over.
+        a legal action like any other, and `step` plays it. There, `player` says whose value
+        and reward are meant. After an outcome, a player is to move, or the game is over.
     """
 
     name: str

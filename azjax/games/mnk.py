@@ -52,7 +52,7 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
             row, column = (np.asarray(first) + steps * direction).T
             if row[-1] < rows and 0 <= column[-1] < columns:
                 lines.append(row * columns + column)
-    return np.array(lines if length > 1 else lines[: rows * columns])
+    return np.array(lines if length > 1 else lines[: rows * columns])  # One direction is enough.
 
 
 def symmetries(rows: int, columns: int) -> Symmetries:

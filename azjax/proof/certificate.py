@@ -56,7 +56,7 @@ class Certificate:
     searches: tuple[VerifiedSearch, ...]  # The network with each search.
     iterations: int
     moves: int  # Of self-play.
-    seconds: float  # Until this result, including all sessions of a run.
+    seconds: float  # Until this result: of all sessions of a training, or of `verify`.
     seed: int | None  # None: unknown.
     versions: dict[str, str]
     device: str

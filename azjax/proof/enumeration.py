@@ -60,7 +60,7 @@ def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
     program that closes over the solution holds a copy of it.
     """
     layers, has_chance = tuple(map(int, solution.layers)), solution.has_chance
-    used = solution._replace(**dict.fromkeys(("layers", "states", "over")))
+    used = solution._replace(layers=None, states=None, over=None)  # These stay on the host.
     if not has_chance:
         used = used._replace(action_values=None)
     return _verify_outputs(layers, has_chance, used, scores, values)

@@ -187,7 +187,8 @@ def _read(run_dir: Path, iteration: int, target: dict[str, Any]) -> dict[str, An
     folder = checkpoints(run_dir) / str(iteration)
     summary = read_summary(folder)
     written = Config.read(summary["settings"])
-    for name, here, there in list_changes(read_config(run_dir), written)[:1]:
+    if changes := list_changes(read_config(run_dir), written):
+        name, here, there = changes[0]
         raise CheckpointError(
             f"{name} is {here!r} in {pathlib.Path(run_dir, 'config.json')}, and checkpoint "
             f"{iteration} was written with {there!r}: restore the file"

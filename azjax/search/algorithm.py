@@ -158,7 +158,7 @@ class SearchResult(NamedTuple):
         """`float32 [B]`, the mean of `q_values` under `action_weights`, of visited actions.
 
         The root's own value also averages over visits to actions that the search then rejects, so
-        it is too low where one action wins and the others lose. It is used if nothing has a visit.
+        it is too low where one action wins and the others lose. Without visits, it is used.
         """
         weights = jnp.where(self.visit_counts > 0, self.action_weights, 0.0)
         total = jnp.sum(weights, axis=-1)

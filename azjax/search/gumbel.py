@@ -89,7 +89,7 @@ def visits_wanted(considered: int, budget: int) -> list[int]:
 
     This is sequential halving (Karnin et al. 2013): each phase takes an equal share of the budget
     and passes the better half of its actions on to the next phase. The first phase has
-    `considered` actions, and the last one has two.
+    `considered` actions, and the last one two, which also get what is left of the budget.
     """
     wanted, visits, left = [], 0, max(1, considered)
     phases = max(1, (left - 1).bit_length())

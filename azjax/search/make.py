@@ -6,7 +6,7 @@ A search of `B` positions; every line works on all trees of the batch:
     selection = algorithm.select(roots)              # puct.py, gumbel.py, uct.py
     tree = init(roots, selection)                    # simulate.py: only the roots
     for i in range(num_simulations):
-        node, action = select(selection, tree)       #   down to an unvisited action
+        node, action = descend(selection, tree)      #   down to an unvisited action
         child = expand(node, action)                 #   play it, evaluate the position
         tree = backup(tree, child)                   #   add its value to all nodes above
     return selection.finish(tree)                    # the action to play, the policy target
@@ -48,8 +48,8 @@ def make_search(
 
     - `params`: passed to the evaluator.
     - `keys`: one key, or `[B]`, one per position.
-    - `states`: `[B, ...]`. Results of finished positions are meaningless; where nature is to
-      move, only the value has a meaning.
+    - `states`: `[B, ...]`. Results of finished positions are meaningless. Where nature is to move,
+      only the value has a meaning; `MctxGumbel` visits outcomes there without their probabilities.
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.

@@ -47,7 +47,7 @@ def init(roots: Roots, selection: Selection, num_simulations: int) -> Tree:
         leaf = jnp.zeros((*node, *root.shape[1:]), root.dtype)
         return leaf.at[:, ROOT].set(root)
 
-    make: Any = mctx.Tree
+    make: Any = mctx.Tree  # Type checkers do not see its fields.
     return make(
         node_visits=with_root(jnp.ones(size, jnp.int32)),
         raw_values=with_root(value),

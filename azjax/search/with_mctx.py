@@ -147,7 +147,10 @@ def _optional(
 
 
 def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
-    """Gives the next outcome of dice a Q-value that exceeds everything else in the selection."""
+    """Gives the next outcome of dice a Q-value that exceeds everything else in the selection.
+
+    At the root, `mctx.gumbel_muzero_policy` still visits the outcomes in the order of its halving.
+    """
 
     def transform(tree, node):
         is_chance, outcome = next_outcome(chance, tree, node)

@@ -13,7 +13,7 @@ from azjax.training.parts import Parts, check_parts
 from azjax.training.step import TrainState, init, iteration
 
 AXIS = "data"  # The only axis of the mesh.
-# By default, XLA leaves out loops and conditions.
+# What XLA may put into CUDA graphs; by default, it leaves out loops and conditions.
 _GRAPHS = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION"
 
 

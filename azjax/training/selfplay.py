@@ -45,7 +45,7 @@ def self_play(
 ) -> tuple[Games, Transition]:
     """Plays the moves of one iteration in every game; finished games restart in place.
 
-    Keys are one, or `[B]`, one per game, so that a game does not depend on the others. Without
+    `keys` is one key, or `[B]`, one per game: a game does not depend on the others. Without
     `selfplay.carry_over`, new games replace the given ones. New games may start from the archive.
 
     Returns:
