@@ -157,9 +157,13 @@ def open_player(typed: RunOptions) -> tuple[pathlib.Path, Player]:
 
 def load_player(run_dir: pathlib.Path, typed: RunOptions, iteration: int | None = None) -> Player:
     """Loads the player of a run; see `azjax.load`."""
+    return load(run_dir, iteration, parts=load_parts(run_dir, typed))
+
+
+def load_parts(run_dir: pathlib.Path, typed: RunOptions) -> Parts | None:
+    """Builds the parts of a run; None for a player that comes with azjax, which has its own."""
     config = check_run(run_dir, typed)
-    parts = None if is_pretrained(run_dir) else parts_for(config, typed)
-    return load(run_dir, iteration, parts=parts)
+    return None if is_pretrained(run_dir) else parts_for(config, typed)
 
 
 def parts_for(config: Config, typed: RunOptions) -> Parts:

@@ -4,7 +4,6 @@ import dataclasses
 
 from azjax import diagnosis
 from azjax.cli import console, custom
-from azjax.runs.player import is_pretrained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,9 +16,8 @@ class Options:
 def run(options: Options) -> int:
     """Prints a line for each finding; returns 0 if all is well."""
     run_dir = custom.find_run(options.typed)
-    config = custom.check_run(run_dir, options.typed)
     with console.busy("examining…"):
-        parts = None if is_pretrained(run_dir) else custom.parts_for(config, options.typed)
+        parts = custom.load_parts(run_dir, options.typed)
         findings = diagnosis.diagnose(run_dir, parts=parts)
     for finding in findings:
         mark = "NO" if finding.advice else "ok"

@@ -68,10 +68,10 @@ def _main(arguments: list[str] | None) -> int:
     given, typed = read_words(sys.argv[1:] if arguments is None else arguments)
     _prepare(given, typed, alone=arguments is None)
     config, plan, preset = choose(given, typed)
-    parts, run_dir = custom.parts_for(config, typed), given.get("run_dir")
-    resume, started = typed.run_dir is not None, interrupts.now.started
+    run_dir, resume = given.get("run_dir"), typed.run_dir is not None
     if resume:
         _set_outcome(custom.name_run(given["run_dir"], config))
+    parts, started = custom.parts_for(config, typed), interrupts.now.started
     opening = open_run(config, parts, plan, run_dir, preset=preset, resume=resume, started=started)
     with contextlib.ExitStack() as context:
         with console.busy("compiling…") if processes.is_first() else contextlib.nullcontext():

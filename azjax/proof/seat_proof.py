@@ -129,8 +129,7 @@ def explore_seat(
         check_links(run_dir)
         path.parent.mkdir(parents=True, exist_ok=True)
         games = _Games(player, SEATS[seat], simulations, path)
-        name = path.name.removesuffix(TABLE_SUFFIX)
-        lock = path.parent, f"{name}.lock", "explores the games of this player"
+        lock = path.parent, f"{games.name}.lock", "explores the games of this player"
         stack.enter_context(directory.hold(*lock))
         table = empty_table(player.game)
         if rounds and path.exists():
@@ -181,6 +180,11 @@ class _Games(NamedTuple):
     simulations: int
     path: pathlib.Path
 
+    @property
+    def name(self) -> str:
+        """The name of the folders and of the lock."""
+        return self.path.name.removesuffix(TABLE_SUFFIX)
+
     def explore(self, table: OverrideTable) -> Generator[Exploration, None, SeatProof]:
         """Plays the player with an override table against every reply.
 
@@ -191,7 +195,7 @@ class _Games(NamedTuple):
         """
         game, network = self.player.game, self.player.parts.network
         has_table = len(table.actions) > 0
-        name = self.path.name.removesuffix(TABLE_SUFFIX) + "-overrides" * has_table
+        name = self.name + "-overrides" * has_table
         prefix = f"{name}-{_digest(self.player, table)}"
         if has_table:
             for folder in self.path.parent.glob(f"{name}-*"):

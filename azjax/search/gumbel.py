@@ -7,6 +7,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import mctx
+import numpy as np
 
 from azjax._settings import NonNegative, Positive, Simulations, check, mixes_types
 from azjax.search.algorithm import (
@@ -56,7 +57,8 @@ class Gumbel:
             scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
             gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         most = min(self.max_considered_actions, num_actions)
-        schedules = [visits_wanted(number, self.num_simulations) for number in range(most + 1)]
+        budget = self.num_simulations
+        schedules = np.array([visits_wanted(n, budget) for n in range(most + 1)], np.int32)
         considered = jnp.minimum(most, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32))
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
@@ -80,7 +82,7 @@ class Gumbel:
             at_root=functools.partial(_halving_action, qtransform),
             below=functools.partial(_improved_action, qtransform),
             finish=finish,
-            extra=(gumbel, jnp.asarray(schedules, jnp.int32)[considered]),
+            extra=(gumbel, jnp.asarray(schedules)[considered]),
         )
 
 

@@ -67,7 +67,7 @@ class Visit(NamedTuple):
 def grow(
     roots: Roots, selection: Selection, num_simulations: int, *, most_trees: int = _MOST_TREES
 ) -> Tree:
-    """Returns the trees after all simulations; those of `simulate.grow` if there are many."""
+    """Returns the trees after all simulations; above `most_trees`, by `simulate.grow`."""
     if len(roots.value) > most_trees:
         return loop.grow(roots, selection, num_simulations)
     tree = loop.init(roots, selection, num_simulations)

@@ -206,7 +206,7 @@ def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):
     preset = {"default": presets.get("mlp")}
     assert calls == [(preset, path, {"seeds": 6, "iterations": 7})]
     out, page = capsys.readouterr().out, path.with_suffix(".html").read_text()
-    assert re.search("slow +6 of 6 +200 +0.00% +–", out)
+    assert re.search(r"slow +6 of 6 +200 +0.00% +– +3.0\n", out)
     assert re.search(r"slower +6 of 6 +300 +20.00% +– +3.0 +1.50 \[1.50, 1.50\] +0.031", out)
     assert "Comparison of settings: tic_tac_toe" in page
 

@@ -17,6 +17,7 @@ from azjax.search.evaluators import uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.targets import Sample
+from refusals import assert_refused
 
 
 def is_alarm(finding, sentence=""):
@@ -97,3 +98,4 @@ def test_a_player_that_comes_with_azjax_has_nothing_to_examine(capsys):
     assert doctor.main(["hex:6"]) == 2
     said = "hex:6 comes with azjax, without a checkpoint: name a run's folder"
     assert said in capsys.readouterr().err
+    assert_refused((lambda: diagnosis.diagnose("hex:6"), said))

@@ -171,12 +171,16 @@ def test_unusable_functions_are_refused_and_files_import_the_files_next_to_them(
     shutil.copy(misere_pile.__file__, "pile.py")
     pathlib.Path("game.py").write_text("import pile\nmake = pile.make\n")
     pathlib.Path("keys.py").write_text("{}[1]\n")
-    pathlib.Path("bad.py").write_text("def divides(): return 1 / 0\ndef other(game): return 3\n")
+    pathlib.Path("bad.py").write_text(
+        "def divides(): return 1 / 0\ndef other(game): return 3\n"
+        "def refuses(): raise ValueError('use 2')\n"
+    )
     rows = [
         ("none.py:make", "'none.py' is neither a Python file nor a game of several sizes: give"),
         ("conect_four:4x5", "'conect_four' is neither", "; did you mean connect_four?"),
         ("keys.py:make", "keys.py:make fails (KeyError: 1): fix it first"),
-        ("pile.py:mak", "fails (AttributeError: module ...pile_py' has no attribute 'mak'): fix"),
+        ("pile.py:mak", "fails (AttributeError: module ...pile_py'", "no attribute 'mak'): fix it"),
+        ("bad.py:refuses", "bad.py:refuses: use 2"),
         ("pile.py:init", "returns State: return a Game, or name another function"),
         ("bad.py:divides", "fails (ZeroDivisionError: division by zero): fix it"),
     ]
