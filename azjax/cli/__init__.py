@@ -18,10 +18,8 @@ PROGRAMS = {
     "verify": "verify a trained network in every position, or against every reply",
     "play": "play against any player in the terminal",
     "arena": "run matches and tournaments between players of any kind",
-    "gtp": "play Go, Hex or Othello in a graphical program, by the Go Text Protocol",
     "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
-    "export": "write a trained player to a file for JAX, which runs without azjax",
     "doctor": "find what keeps a training run from learning",
     "compare": "compare settings by exact error, over many seeds",
 }

@@ -11,7 +11,7 @@ from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players
 from azjax.cli.parsing import Place
 from azjax.games.base import check_batch
-from azjax.players import ProgramError, statistics
+from azjax.players import statistics
 from azjax.players.arena import (
     MOST_OPENINGS,
     Match,
@@ -54,15 +54,11 @@ def run(options: Options) -> int:
     if (games := -(-options.games // per_round) * per_round) != options.games:
         write_note(f"each pairing plays {games} games: every opening equally often from each seat")
     matches: Sequence[Match] = ()
-    try:
-        with console.progress() as progress:
-            task = progress.add_task("games", total=pairs * games)
-            for matches in round_robin(game, agents, games, key_games, openings):
-                tallies = [tally for match in matches for tally in match[2:4]]
-                progress.update(task, completed=sum(sum(tally[:3]) for tally in tallies))
-    except ProgramError:  # The games that were over count.
-        _show_matches(matches)
-        raise
+    with console.progress() as progress:
+        task = progress.add_task("games", total=pairs * games)
+        for matches in round_robin(game, agents, games, key_games, openings):
+            tallies = [tally for match in matches for tally in match[2:4]]
+            progress.update(task, completed=sum(sum(tally[:3]) for tally in tallies))
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
@@ -78,10 +74,7 @@ def _show_matches(matches: Sequence[Match]) -> None:
         )
         for match in matches
         for moves, tally in (("first", match.moving_first), ("second", match.moving_second))
-        if any(tally)
     ]
-    if not rows:
-        return
     titles = ("moves", "won", "drawn", "lost", "score [95%]", "different")
     console.print_table(("player", "against", *titles), rows, names=2)
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]

@@ -20,14 +20,15 @@ from azjax._commands import write_note
 from azjax.cli import parsing
 from azjax.games import solver
 from azjax.games.base import Game
-from azjax.players import ProgramError
 from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 
 # Exceptions whose message is for the user; a ValueError of JAX looks the same. All others are
 # defects and have a traceback.
-_USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
-_USER_ERRORS += (processes.OtherProcessError, FloatingPointError, ProgramError)
+_USER_ERRORS = (
+    *(ValueError, OSError, FloatingPointError),
+    *(checkpoint.CheckpointError, processes.OtherProcessError),
+)
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
 
 
@@ -60,7 +61,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
             if isinstance(error, OSError) and error.strerror:
                 error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
             write_note(f"error: {error}")
-            return 1 if isinstance(error, ProgramError) else 2
+            return 2
     except KeyboardInterrupt:
         interrupts.print_outcome()
         status = 128 + interrupts.now.signal

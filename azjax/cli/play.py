@@ -98,7 +98,6 @@ class Machine:
         batch = jax.tree.map(lambda leaf: leaf[None], state)
         with console.busy(f"{self.name} is choosing a move"):
             decision = jax.device_get(self._decide(self._agent.params, key, batch))
-        self._agent.check()
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
 

@@ -22,7 +22,6 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.players.gtp import gtp_agent
 from azjax.players.overrides import state_lookup, with_overrides
 from azjax.proof import repair
 from azjax.runs import pretrained
@@ -48,7 +47,6 @@ A player is written NAME or NAME:NUMBER.
 - mctx_gumbel:32, mctx_muzero:32: the network, with a policy of mctx
 
 - a player that comes with azjax, such as connect_four or hex:6
-- gtp:COMMAND: a program that plays Go or Hex, as in "gtp:gnugo --mode gtp --level 10"
 
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
@@ -70,7 +68,7 @@ _SIMULATIONS = {"uct": 100, "puct": 50, "gumbel": 32}  # By default.
 class Spec(NamedTuple):
     """A parsed description of a player."""
 
-    name: str  # One of `_FORMS`, `gtp`, or `shipped` for a player that comes with azjax.
+    name: str  # One of `_FORMS`, or `shipped` for a player that comes with azjax.
     number: int | None = None  # Simulations or moves ahead.
     run_dir: pathlib.Path | None = None
     checkpoint: int | None = None
@@ -79,8 +77,6 @@ class Spec(NamedTuple):
 def parse(text: str) -> Spec:
     """Parses a description; raises a ValueError for an unknown player or what it does not take."""
     name = re.split("[:@#]", text)[0]
-    if text.startswith("gtp:"):
-        return Spec("gtp")
     if name not in _FORMS:
         if text in pretrained.names():
             check_name(text)
@@ -139,8 +135,6 @@ def _make_agent(spec: str, game: Game, typed: custom.RunOptions) -> Agent:
     match parsed.name:
         case "random":
             return random_agent(game)
-        case "gtp":
-            return gtp_agent(game, spec.removeprefix("gtp:"))
         case "perfect":
             return perfect_agent(game, console.solve(game))
         case "uct":

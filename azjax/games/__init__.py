@@ -24,13 +24,14 @@ from azjax.games.base import (
     check_batch,
     choose,
     init_batch,
+    name_actions,
     play,
     random_action,
     where,
 )
 
 __all__ = ["Display", "Game", "State", "available", "check_batch", "choose", "has_variants"]
-__all__ += ["init_batch", "make", "play", "random_action", "where"]
+__all__ += ["init_batch", "make", "name_actions", "play", "random_action", "where"]
 
 # For each game: the function that makes it, the minimum and maximum count of numbers in its size,
 # and their format.

@@ -3,7 +3,6 @@
 from azjax.players.agent import (
     Agent,
     Decision,
-    ProgramError,
     as_agent,
     decide,
     minimax_agent,
@@ -13,5 +12,5 @@ from azjax.players.agent import (
     search_agent,
 )
 
-__all__ = ["Agent", "Decision", "ProgramError", "as_agent", "decide", "minimax_agent"]
+__all__ = ["Agent", "Decision", "as_agent", "decide", "minimax_agent"]
 __all__ += ["network_agent", "perfect_agent", "random_agent", "search_agent"]

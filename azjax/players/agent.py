@@ -32,10 +32,6 @@ class Decision(NamedTuple):
     visit_counts: jax.Array | None = None  # `int32 [B, A]`, simulations spent on each action.
 
 
-class ProgramError(RuntimeError):
-    """Raised when another program that plays stops answering."""
-
-
 class Agent(NamedTuple):
     """A player."""
 
@@ -49,8 +45,6 @@ class Agent(NamedTuple):
     deterministic: bool = False  # Whether the action depends only on the position, not on the key.
     # Number of positions that `act` stores per game; determines the arena's batch size.
     nodes: int = 1
-    # Called after `act`, on the host: raises a ProgramError if another program has stopped.
-    check: Callable[[], None] = lambda: None
 
     def __repr__(self):
         return f"Agent(name={self.name!r})"

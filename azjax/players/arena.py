@@ -242,8 +242,6 @@ def _play_batches(
         finished = np.flatnonzero(over[: num_games - batch * size])
         check_rewards(game, ~np.isnan(outcomes))
         yield Results(outcomes[finished].astype(np.int8), rows[finished], actions[finished])
-        first.check()
-        second.check()
         if not np.all(over):
             raise ValueError(
                 f"a game of {first.name} against {second.name} is not over after {game.max_plies} "

@@ -12,7 +12,7 @@ import pytest
 import guard
 from azjax.cli import arena as program
 from azjax.games import tic_tac_toe as ttt
-from azjax.players import Agent, Decision, ProgramError, arena, random_agent
+from azjax.players import Agent, Decision, arena, random_agent
 from reference import misere_pile as misere_pile_rules
 from refusals import assert_refused
 from tables import bench
@@ -109,27 +109,6 @@ def test_ratings_of_a_match_count_both_seats():
     rated = arena.rate([arena.Match("a", "b", won, won, False)])
     assert rated.names == ("a", "b") and rated.ratings[0] > 100
     assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
-
-
-def test_games_that_were_over_are_kept_when_a_program_stops():
-    def act(params, key, states):
-        action = UNIFORM.act(params, key, states).action
-        return Decision(jnp.where((states.board != 0).sum(axis=1) < 7, action, -1), None)
-
-    def check():
-        raise ProgramError("it stopped")
-
-    steps = []
-    with pytest.raises(ProgramError):
-        agents = UNIFORM, UNIFORM._replace(name="other"), Agent("stops", act, check=check)
-        steps.extend(arena.round_robin(GAME, agents, 64, KEY))
-    key = jax.random.fold_in(jax.random.fold_in(KEY, 1), 0)
-    whole = arena.play_games(GAME, UNIFORM, UNIFORM, 32, key)
-    over = (whole.actions >= 0).sum(axis=1) <= 7
-    counts = [np.sum(over & (whole.outcomes == value)) for value in (1, 0, -1)]
-    complete, (_, _, first, second, _) = steps[-1]
-    assert sum(complete.moving_first[:3]) == sum(complete.moving_second[:3]) == 32
-    assert [*first[:3]] == counts and 1 < sum(counts) < 32 and second == (0, 0, 0, 0)
 
 
 def test_refusals():

@@ -50,8 +50,8 @@ def test_a_package_imports_only_from_those_above_it_in_the_map():
     }
     assert {file: names for file, names in wrong.items() if names} == {}
     assert not [file for file, names in PACKAGE.items() if any("experiments" in n for n in names)]
-    whole = {module_of(file) for file, names in PACKAGE.items() if "azjax" in names}
-    assert whole == {"cli"}  # The package as a whole is above all others.
+    # The package as a whole is above all others.
+    assert not [file for file, names in PACKAGE.items() if "azjax" in names]
 
 
 def test_training_uses_neither_the_solver_nor_labels():

@@ -13,7 +13,7 @@ import pytest
 
 from azjax import games
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.cli import arena, compare, export, parsing, play, players, verify
+from azjax.cli import arena, compare, parsing, play, players, verify
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.runs import config as configs
@@ -56,7 +56,7 @@ def sections(cls, name=""):
 
 
 TOO_LARGE = {int: [2**40], float: [float("nan"), float("inf"), -float("inf"), 1e300]}
-PROGRAMS = [arena, play, verify, compare, export, lecture, benchmark]
+PROGRAMS = [arena, play, verify, compare, lecture, benchmark]
 
 
 def use_number(name, value):

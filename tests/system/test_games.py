@@ -3,22 +3,24 @@
 import itertools
 import os
 import re
+import runpy
+import shlex
 import shutil
-import subprocess
 import sys
 
 import jax
 import pytest
 
+import azjax
 from azjax import games
 from azjax.games import solver
 from azjax.games.check import check_game
 from azjax.games.tic_tac_toe import from_board
 from azjax.players import random_agent
 from azjax.players.arena import play_match
-from azjax.players.gtp import gtp_agent
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
+from source import ROOT
 
 
 def test_from_board_accepts_exactly_the_reachable_boards():
@@ -49,44 +51,35 @@ def test_games_satisfy_the_contract():
         check_game(games.make(name), num_games=16)
 
 
-# Programs.
+# Programs that speak the Go Text Protocol, with `examples/gtp.py`.
 
 
+EXAMPLE = ROOT / "examples/gtp.py"
+GTP = runpy.run_path(str(EXAMPLE), run_name="gtp")
+start, ask = GTP["start"], GTP["ask"]
 GNU_GO = "--mode gtp --level 1 --seed 1 --chinese-rules --play-out-aftermath --capture-all-dead"
-PROGRAMS = {"othello": ("gtp-rhino", ""), "pgx:go_5x5": ("gnugo", GNU_GO)}
+PROGRAMS = {"othello": ("gtp-rhino", ""), "go_5x5": ("gnugo", GNU_GO)}
 
 
 @pytest.fixture
 def find(lacking):
-    """`find(game) -> words`, the command of the program that plays a game."""
+    """`find(game) -> command` of the program that plays a game."""
 
     def find(game):
         name, options = PROGRAMS[game]
         folders = f"{os.environ['PATH']}:/usr/games"  # Of Debian, not on every path.
-        return [shutil.which(name, path=folders) or lacking(f"no {name}"), *options.split()]
+        return f"{shutil.which(name, path=folders) or lacking(f'no {name}')} {options}"
 
     return find
-
-
-def start(*words):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(words, text=True, **pipes)
-
-
-def ask(program, line):
-    print(line, file=program.stdin, flush=True)
-    answer = "".join(iter(program.stdout.readline, "\n"))
-    assert answer.startswith("="), (line, answer)
-    return answer[1:].strip()
 
 
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize("game", PROGRAMS)
 def test_each_program_accepts_the_moves_of_the_other(game, seat, find):
-    """Random moves have a seat. Othello's passes are forced: GRhino makes both players' itself."""
-    size = games.make(game).board_shape[0]
-    command = sys.executable, "-m", "azjax", "gtp", "random", "--game", game
-    with start(*command) as ours, start(*find(game)) as theirs:
+    """Othello's passes are forced: GRhino makes those of both players itself."""
+    size = azjax.load(game).game.board_shape[0]
+    command = shlex.join([sys.executable, str(EXAMPLE), game])
+    with start(command) as ours, start(find(game)) as theirs:
         for program in (ours, theirs):
             ask(program, f"boardsize {size}")
             ask(program, "clear_board")
@@ -106,6 +99,7 @@ def test_each_program_accepts_the_moves_of_the_other(game, seat, find):
 
 def test_gnu_go_plays_a_match(find):
     game = games.make("pgx:go_5x5")
-    opponent = gtp_agent(game, " ".join(find(game.name)))
-    match = play_match(game, random_agent(game), opponent, 2, jax.random.key(0))
+    with start(find("go_5x5")) as program:
+        opponent = GTP["program_agent"](game, program)
+        match = play_match(game, random_agent(game), opponent, 2, jax.random.key(0))
     assert match.moving_first[:3] == match.moving_second[:3] == (0, 0, 1)

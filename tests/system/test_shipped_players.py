@@ -1,7 +1,6 @@
 """The players that come with azjax: their proofs, equal bits, and their files."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -12,17 +11,13 @@ import pytest
 import azjax as az
 import damages
 from azjax._commands import command
-from azjax.cli import export as program
 from azjax.cli import verify
-from azjax.networks import MLPConfig
 from azjax.networks.integers import make_quantized
 from azjax.proof.repair import OverrideTable, load_table, save_table
 from azjax.runs import pretrained
 from azjax.runs.export import name_leaves
 from experiments import add_overrides
 from integers import add_untrained, evaluate, forget, observe, positions
-from refusals import check_program
-from small import make_run
 
 
 @pytest.mark.parametrize("name", pretrained.names())
@@ -107,21 +102,3 @@ def test_another_process_reads_a_file_without_azjax(tmp_path):
     with np.load(tmp_path / "outputs.npz") as outputs:
         np.testing.assert_array_equal(outputs["logits"], logits)
         np.testing.assert_array_equal(outputs["value"], value)
-
-
-def test_the_program_writes_a_run_or_a_player_that_comes_with_azjax(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    run_dir = make_run(tmp_path / "run", az.Config(network=MLPConfig(hidden=(8,))))
-    for words, kind in (
-        (["--run-dir", str(run_dir)], "{board: int8[b, 9], over: bool[b], player: int8[b]}"),
-        (["hex:4", "--simulations", "0", "--batch-size", "2"], "{"),
-    ):
-        assert program.main([*words, "--out", "one.stablehlo"]) == 0
-        assert f"input: {kind}" in capfd.readouterr().out
-        pathlib.Path("one.stablehlo").unlink()
-    rows = [
-        ("hex:4 --out player.pt", "player.pt has no known extension"),
-        ("hex:7", "hex:7 is not a run directory", "; did you mean hex:6?"),
-        ("hex:4 --run-dir run", "name one player, hex:4 or --run-dir run"),
-    ]
-    check_program(program.main, rows, capfd)
