@@ -173,20 +173,20 @@ def program_agent(game: Game, program: subprocess.Popen, name: str = "program") 
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        print(__doc__)
-        sys.exit()
-    player = azjax.load(sys.argv[1])
-    for command in sys.argv[2:]:
-        openings = arena.draw_openings(player.game, jax.random.key(0), 40, 2)
-        with start(command) as program:
-            opponent = program_agent(player.game, program)
-            match = arena.play_match(player.game, player, opponent, 80, jax.random.key(1), openings)
-        print(f"moving first: {match.moving_first}\nmoving second: {match.moving_second}")
-    if len(sys.argv) == 2:
-        engine = Engine(player)
-        for line in sys.stdin:
-            if reply := engine.answer(line):
-                print(reply, flush=True)
-            if line.split()[-1:] == ["quit"]:
-                break
+    match sys.argv[1:]:
+        case [name]:
+            engine = Engine(azjax.load(name))
+            for line in sys.stdin:
+                if reply := engine.answer(line):
+                    print(reply, flush=True)
+                if line.split()[-1:] == ["quit"]:
+                    break
+        case [name, command]:
+            player, key = azjax.load(name), jax.random.key(0)
+            openings = arena.draw_openings(player.game, key, 40, 2)
+            with start(command) as program:
+                opponent = program_agent(player.game, program)
+                result = arena.play_match(player.game, player, opponent, 80, key, openings)
+            print(f"moving first: {result.moving_first}\nmoving second: {result.moving_second}")
+        case _:
+            print(__doc__)

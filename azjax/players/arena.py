@@ -239,15 +239,15 @@ def _play_batches(
         outcomes, actions, over = jax.device_get(
             match(params, (key_batch, keys[1]), *numbers, starts)
         )
-        finished = np.flatnonzero(over[: num_games - batch * size])
-        check_rewards(game, ~np.isnan(outcomes))
-        yield Results(outcomes[finished].astype(np.int8), rows[finished], actions[finished])
         if not np.all(over):
             raise ValueError(
                 f"a game of {first.name} against {second.name} is not over after {game.max_plies} "
                 f"moves, the max_plies of {game.name}: one of them plays illegal actions, or "
                 "max_plies is too small"
             )
+        check_rewards(game, ~np.isnan(outcomes))
+        played = slice(num_games - batch * size)
+        yield Results(outcomes[played].astype(np.int8), rows[played], actions[played])
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
