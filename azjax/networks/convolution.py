@@ -9,13 +9,14 @@ at `n + 2` points, the last of which is infinity; each value takes one multiplic
 the transpose of this algorithm. On a board, the points are pairs, for its rows and its columns.
 """
 
-import functools
 from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from azjax.networks.resnet import ResNet
 
 _LONGEST_LINE = 5  # On larger boards, Winograd's form is not always faster than XLA's.
 _POINTS = (0, 1, -1, 2, -2, 0.5)  # Powers of larger numbers would round more.
@@ -27,16 +28,6 @@ def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:
     It is used only for float32: it adds inputs before it multiplies, which is inexact in bfloat16.
     """
     return max(board_shape) <= _LONGEST_LINE and dtype == jnp.float32 and platform == "cpu"
-
-
-def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
-    """XLA's convolution; for 1x1, a matrix product, which is faster."""
-    if kernel.shape[0] == 1:
-        return x @ kernel[0, 0]
-    return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
-
-
-Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
 
 
 class WinogradConv(nn.Module):
@@ -62,6 +53,21 @@ class WinogradConv(nn.Module):
             return y
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
         return y + bias[None, None, :, None]
+
+
+class WinogradResNet(ResNet):
+    """A `ResNet` of convolutions in Winograd's form, between which the batch is the last axis."""
+
+    make_conv = staticmethod(WinogradConv)
+    channels = -2
+
+    def read(self, planes: jax.Array) -> jax.Array:
+        """Moves the batch to the end."""
+        return jnp.moveaxis(planes, 0, -1)
+
+    def flatten(self, x: jax.Array) -> jax.Array:
+        """Returns `[B, N]`."""
+        return super().flatten(jnp.moveaxis(x, -1, 0))
 
 
 def convolve(x: jax.Array, kernel: jax.Array, taps: jax.Array | None = None) -> jax.Array:

@@ -12,7 +12,7 @@ from azjax.games.base import Game
 from azjax.networks import symmetric
 from azjax.networks.base import Folded, Network, Plain, Variables, choose_dtype
 from azjax.networks.config import MLPConfig, ResNetConfig
-from azjax.networks.convolution import add_taps, is_faster
+from azjax.networks.convolution import WinogradResNet, add_taps, is_faster
 from azjax.networks.modules import wrap
 from azjax.networks.resnet import EPSILON, MLP, ResNet
 
@@ -31,9 +31,6 @@ def make_network(
     learning_dtype = choose_dtype(config.learning_dtype, platform, convolves)
     is_symmetric = config.symmetric and game.num_symmetries > 1
     group = _shared_group(config, game) if is_symmetric else None
-    kinds = (
-        (symmetric.EquivariantMLP, symmetric.EquivariantResNet) if is_symmetric else (MLP, ResNet)
-    )
 
     def has_taps(dtype: Any) -> bool:
         return convolves and is_faster(game.board_shape, dtype, platform)
@@ -41,10 +38,11 @@ def make_network(
     def module(dtype: Any, is_folded: bool = False) -> nn.Module:
         fields: Any = {"config": config, "num_actions": game.num_actions, "dtype": dtype}
         if group is not None:
+            kinds: Any = symmetric.EquivariantMLP, symmetric.EquivariantResNet
             fields |= {"group": group, "is_folded": is_folded}
-        elif isinstance(config, ResNetConfig):
-            fields["is_winograd"] = has_taps(dtype)
-            if is_folded and config.norm == "batch":
+        else:
+            kinds = MLP, WinogradResNet if has_taps(dtype) else ResNet
+            if is_folded and isinstance(config, ResNetConfig) and config.norm == "batch":
                 fields["config"] = dataclasses.replace(config, norm="none")
         return kinds[isinstance(config, ResNetConfig)](**fields)
 

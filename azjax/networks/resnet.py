@@ -1,18 +1,18 @@
 """Residual networks and MLPs in Flax.
 
 A residual network has a stem, blocks of two layers with a shortcut, a policy head and a value head
-(Silver et al. 2017, Methods, "Neural network architecture").
+(Silver et al. 2017, Methods, "Neural network architecture"). `convolution.py` and `symmetric.py`
+have faster forms of the same networks.
 """
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from azjax.networks.config import MLPConfig, ResNetConfig
-from azjax.networks.convolution import Conv, WinogradConv
 
 EPSILON = 1e-5  # Added to variances.
 
@@ -22,6 +22,8 @@ class TwoHeads(nn.Module):
 
     num_actions: int
     dtype: Any = jnp.float32  # Of the arithmetic.
+
+    relu = staticmethod(nn.relu)
 
     def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
         """Computes a dense layer."""
@@ -45,22 +47,31 @@ class MLP(TwoHeads):
         del train
         x = planes.reshape(planes.shape[0], -1)
         for i, width in enumerate(self.config.hidden):
-            x = relu(self.dense(f"Dense_{i}", x, width))
-        policy = relu(self.dense("policy_hidden", x, self.config.head_hidden))
-        value = relu(self.dense("value_hidden", x, self.config.head_hidden))
+            x = self.relu(self.dense(f"Dense_{i}", x, width))
+        policy = self.relu(self.dense("policy_hidden", x, self.config.head_hidden))
+        value = self.relu(self.dense("value_hidden", x, self.config.head_hidden))
         return self.outputs(policy, value)
 
 
-class ResNet(TwoHeads):
-    """Stem, residual blocks and two heads.
+def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **options: Any) -> jax.Array:
+    """XLA's convolution; for 1x1, a matrix product, which is faster."""
+    if kernel.shape[0] == 1:
+        return x @ kernel[0, 0]
+    return jax.lax.conv_general_dilated(x, kernel, *args, **options)
 
-    Between layers, `x` is an array, or a list of arrays in a symmetric network. In Winograd's form,
-    the batch is its last axis.
-    """
+
+class ResNet(TwoHeads):
+    """Stem, residual blocks and two heads, of dense layers or of convolutions."""
 
     config: ResNetConfig = ResNetConfig()
     axis_name: str | None = None  # Mesh axis over which BatchNorm reduces in training.
-    is_winograd: bool = False  # The form of the convolutions.
+
+    # Other forms of the network replace these, and some of the methods below.
+    add = staticmethod(jnp.add)
+    make_conv: ClassVar[Any] = staticmethod(
+        functools.partial(nn.Conv, conv_general_dilated=_convolve)
+    )
+    channels = -1  # Their axis.
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
@@ -68,26 +79,18 @@ class ResNet(TwoHeads):
         width, hidden = self.config.width, self.config.head_hidden
         convolves = self.config.layers == "conv"
         layer = functools.partial(self.layer, train)
-
-        def norm(x):
-            is_layer_norm = self.config.norm == "layer"
-            return standardize(x, self.dtype, self.channels) if is_layer_norm else x
-
-        x = planes.astype(self.dtype)
-        x = jnp.moveaxis(x, 0, -1) if self.is_winograd else x
-        x = relu(layer("stem", x if convolves else self.flatten(x), width))
+        x = self.relu(layer("stem", self.read(planes.astype(self.dtype)), width))
         for i in range(self.config.blocks):
-            inner = relu(layer(f"block{i}_a", norm(x), width))
-            inner = layer(f"block{i}_b", inner, width, ends_block=True)
-            x = relu(jax.tree.map(jnp.add, x, inner))
-        x = norm(x)
+            inner = self.relu(layer(f"block{i}_a", self.standardize(x), width))
+            x = self.relu(self.add(x, layer(f"block{i}_b", inner, width, ends_block=True)))
+        x = self.standardize(x)
         if convolves:
-            policy = self.flatten(relu(layer("policy_conv", x, 2, size=1)))
-            value = self.flatten(relu(layer("value_conv", x, 1, size=1)))
-            value = relu(self.dense("value_hidden", value, hidden))
+            policy = self.flatten(self.relu(layer("policy_conv", x, 2, size=1)))
+            value = self.flatten(self.relu(layer("value_conv", x, 1, size=1)))
+            value = self.relu(self.dense("value_hidden", value, hidden))
         else:
-            policy = relu(layer("policy_hidden", x, hidden))
-            value = relu(layer("value_hidden", x, hidden))
+            policy = self.relu(layer("policy_hidden", x, hidden))
+            value = self.relu(layer("value_hidden", x, hidden))
         return self.outputs(policy, value)
 
     def layer(
@@ -99,9 +102,8 @@ class ResNet(TwoHeads):
         if ends_block and not has_batch_norm:
             options["kernel_init"] = nn.initializers.zeros
         if self.config.layers == "conv":
-            conv = WinogradConv if self.is_winograd else Conv
             options = {"kernel_init": nn.initializers.he_normal()} | options
-            x = conv(features, (size, size), dtype=self.dtype, name=name, **options)(x)
+            x = self.make_conv(features, (size, size), dtype=self.dtype, name=name, **options)(x)
         else:
             x = self.dense(name, x, features, **options)
         if not has_batch_norm:
@@ -110,32 +112,23 @@ class ResNet(TwoHeads):
         norm = functools.partial(nn.BatchNorm, momentum=0.9, epsilon=EPSILON, axis_name=over)
         return norm(not train, self.channels, dtype=self.dtype, name=f"{name}_norm")(x)
 
-    @property
-    def channels(self) -> int:
-        """The axis of the channels."""
-        return -2 if self.is_winograd else -1
+    def read(self, planes: jax.Array) -> jax.Array:
+        """Returns the planes as the input of the stem."""
+        return planes if self.config.layers == "conv" else self.flatten(planes)
 
     def flatten(self, x: jax.Array) -> jax.Array:
         """Returns `[B, N]`."""
-        x = jnp.moveaxis(x, -1, 0) if self.is_winograd else x
         return x.reshape(x.shape[0], -1)
 
+    def standardize(self, x: Any) -> Any:
+        """LayerNorm over the channels, if there is one; the next layer provides scale and bias."""
+        if self.config.norm != "layer":
+            return x
+        x = x.astype(jnp.float32)
 
-def relu(x: Any) -> Any:
-    """ReLU of an array, or of the list of arrays of a symmetric network."""
-    return jax.tree.map(nn.relu, x)
+        def mean(x):
+            return jnp.sum(x, self.channels, keepdims=True) / x.shape[self.channels]
 
-
-def standardize(x: Any, dtype: Any, axis: int) -> Any:
-    """LayerNorm of an array or a list of arrays; the next layer provides scale and bias."""
-    parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
-    count = sum(part.shape[axis] for part in parts)
-
-    def mean(each: list[jax.Array]) -> jax.Array:
-        sums = [jnp.sum(part, axis, keepdims=True) for part in each]
-        return functools.reduce(jnp.add, sums) / count
-
-    center = mean(parts)
-    scale = jax.lax.rsqrt(mean([jnp.square(part - center) for part in parts]) + EPSILON)
-    normal = [((part - center) * scale).astype(dtype) for part in parts]
-    return jax.tree.unflatten(jax.tree.structure(x), normal)
+        center = mean(x)
+        scale = jax.lax.rsqrt(mean(jnp.square(x - center)) + EPSILON)
+        return ((x - center) * scale).astype(self.dtype)

@@ -9,6 +9,7 @@ such as the reflections along two axes. The layers then act separately on `K` su
 of the copies, one for each character of this group: `K` products with `n/K x n/K` matrices.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -19,7 +20,7 @@ import numpy as np
 from azjax.games.base import Game
 from azjax.games.symmetries import symmetries_of
 from azjax.networks.base import Folded, Variables
-from azjax.networks.resnet import MLP, ResNet, TwoHeads
+from azjax.networks.resnet import EPSILON, MLP, ResNet, TwoHeads
 
 # Names of layers: all except the first and the outputs map copies to copies.
 FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
@@ -84,6 +85,8 @@ class Equivariant(TwoHeads, kw_only=True):
     group: Group  # Widths are multiples of its `G`.
     is_folded: bool = False  # Whether the parameters are the result of `fold`.
 
+    relu = staticmethod(functools.partial(jax.tree.map, nn.relu))
+
     def dense(self, name: str, x: Any, features: int, **options: Any) -> Any:
         """Computes a layer of `features` units, those of all copies."""
         if self.is_folded:
@@ -110,6 +113,22 @@ class EquivariantMLP(Equivariant, MLP):
 
 class EquivariantResNet(Equivariant, ResNet):
     """A `ResNet` of dense layers without BatchNorm, with weights shared among symmetries."""
+
+    add = staticmethod(functools.partial(jax.tree.map, jnp.add))
+
+    def standardize(self, x: Any) -> Any:
+        """LayerNorm over all blocks together."""
+        if self.config.norm != "layer":
+            return x
+        parts = [part.astype(jnp.float32) for part in x]
+
+        def mean(parts):
+            sums = [jnp.sum(part, axis=1, keepdims=True) for part in parts]
+            return functools.reduce(jnp.add, sums) / sum(part.shape[1] for part in parts)
+
+        center = mean(parts)
+        scale = jax.lax.rsqrt(mean([jnp.square(part - center) for part in parts]) + EPSILON)
+        return [((part - center) * scale).astype(self.dtype) for part in parts]
 
 
 def fold(group: Group, variables: Variables) -> Folded:
