@@ -92,9 +92,8 @@ def read_words(words: Sequence[str]) -> tuple[dict[str, Any], custom.RunOptions]
     """Returns the values on a command line, apart from the run to resume and custom code."""
     given = read(Options(), words, "azjax train")
     run_dir = given.get("run_dir") if given.get("resume") else None
-    return given, custom.RunOptions(
-        run_dir, *(given.pop(n, None) for n in ("game", "network", "parts"))
-    )
+    named = {name: given.pop(name, None) for name in ("game", "network", "parts")}
+    return given, custom.RunOptions(run_dir, **named)
 
 
 def _prepare(given: Given, typed: custom.RunOptions, alone: bool) -> None:

@@ -1,4 +1,4 @@
-"""Rates, scores, Elo differences and ratings with confidence intervals, from counts of games.
+"""Rates, scores and ratings with confidence intervals, from counts of games.
 
 All functions run on the host, in float64; all intervals have 95%.
 """
@@ -52,17 +52,6 @@ def mean_score(wins: int, draws: int, losses: int) -> Interval:
     wider than necessary if there are many.
     """
     return proportion(wins + draws / 2, wins + draws + losses)
-
-
-def elo_difference(wins: int, draws: int, losses: int) -> Interval:
-    """Estimates the Elo difference of two players from one match: `400 log10(s / (1 - s))`.
-
-    The score `s` and its interval are those of `mean_score`, clipped to [1 / (2 N), 1 - 1 / (2 N)]
-    for `N` games. The result is therefore finite: at most `400 log10(2 N - 1)` in absolute value.
-    """
-    least = 0.5 / (wins + draws + losses or 1)
-    scores = np.clip(mean_score(wins, draws, losses), least, 1 - least)
-    return Interval(*(ELO_PER_LOGIT * special.logit(scores)).tolist())
 
 
 # Standard deviation of the prior. With it, 100 wins in 100 games are 1282 Elo. 60 wins in 100 games

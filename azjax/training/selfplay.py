@@ -116,10 +116,21 @@ def start_games(
 
 
 def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
-    """Starts a game from the archive, or with random moves that do not end it."""
-    key_archive = key
-    if archive is not None:
-        key, key_archive = jax.random.split(key)
+    """Starts a game from the archive, or with a random opening."""
+    if archive is None:
+        return random_opening(config, game, key)[0]
+    key, key_archive = jax.random.split(key)
+    opened, choice = random_opening(config, game, key)
+    kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
+    found &= choice < config.opening_share * config.archive_share
+    return where(found, kept, opened)
+
+
+def random_opening(config: SelfPlayConfig, game: Game, key: jax.Array) -> tuple[Games, jax.Array]:
+    """Starts a game with random moves that do not end it, or with none.
+
+    Also returns the random number `float32 []` in [0, 1) that decides this.
+    """
     # Random numbers: two that choose the opening, then for each ply one for every action and, in
     # games with chance, one for the dice that follow; the last one is for the dice at the start.
     plies, dice = config.opening_plies, int(game.chance is not None)
@@ -141,12 +152,7 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
 
     first = throw(game, first_dice, Step(game.init(), jnp.float32(0), jnp.float32(1)))
     state, moved = jax.lax.scan(move, first.state, (jnp.arange(plies, dtype=jnp.int32), rows))
-    started = Games(state, jnp.sum(moved, dtype=jnp.int32))
-    if archive is None:
-        return started
-    kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
-    found &= choice < config.opening_share * config.archive_share
-    return where(found, kept, started)
+    return Games(state, jnp.sum(moved, dtype=jnp.int32)), choice
 
 
 def restart(
