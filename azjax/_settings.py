@@ -86,6 +86,19 @@ def check(section: str, config: Any) -> None:
         object.__setattr__(config, name, value)  # The dataclass is frozen.
 
 
+class Settings:
+    """Base of the dataclasses of settings: checks all values; see `check` for the section."""
+
+    _section = ""
+
+    def __init_subclass__(cls, section: str = "", **options: Any):
+        super().__init_subclass__(**options)
+        cls._section = section or cls._section
+
+    def __post_init__(self):
+        check(self._section, self)
+
+
 def is_zero(number: Any) -> bool:
     """Returns whether a number is 0; a traced one may be any."""
     return not isinstance(number, Tracer) and number == 0

@@ -86,9 +86,9 @@ def train(
         if run_dir is None:
             raise ValueError("run_dir is None: name the run to resume")
         config, saved, _ = directory.read_run(run_dir)
-        directory.check_kept(config, _replace(config, what, seed, run_dir))
+        directory.check_kept(config, _asked(config, what, seed, run_dir))
     else:
-        config, saved, preset = _choose(what, preset, smoke)
+        config, saved, preset = _new(what, preset, smoke)
         config = config if seed is None else dataclasses.replace(config, seed=seed)
     whole = from_dict(Plan, dataclasses.asdict(saved) | plan)
     game = what if isinstance(what, Game) else None
@@ -99,7 +99,7 @@ def train(
     return run
 
 
-def _replace(config: Config, what: Any, seed: int | None, run_dir: files.Path) -> Config:
+def _asked(config: Config, what: Any, seed: int | None, run_dir: files.Path) -> Config:
     """Returns the settings of a run to resume, changed as the arguments of `train` ask."""
     has_network = isinstance(config.network, CustomNetworkConfig)
     is_given = isinstance(what, Game | Parts)
@@ -114,7 +114,7 @@ def _replace(config: Config, what: Any, seed: int | None, run_dir: files.Path) -
     return config if seed is None else dataclasses.replace(config, seed=seed)
 
 
-def _choose(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, str | None]:
+def _new(what: Any, preset: str | None, smoke: bool) -> tuple[Config, Plan, str | None]:
     """Returns the settings, the plan and the preset of a new run, before other arguments."""
     if isinstance(what, Config):
         return what, Plan(), None

@@ -9,9 +9,9 @@ from azjax import runs
 from azjax._commands import write_note
 from azjax._files import check_folder
 from azjax.cli import console, custom
-from azjax.runs.player import Player, read_settings
-from azjax.viz import animation, page, pictures, report
-from azjax.viz.live import game_title, is_live, live_data, pack_player, solve
+from azjax.runs.player import Player
+from azjax.viz import animation, page, report
+from azjax.viz.live import GAMES, game_title, is_live, live_data, pack_player
 
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
@@ -30,26 +30,18 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = custom.open_player(options.typed)
+    if not is_live(player.game):
+        raise ValueError(
+            f"pages have the rules of {', '.join(GAMES)}, and not of {player.game.name}: write the "
+            "report of a run instead, by azjax report"
+        )
     with console.busy(f"writing {options.out}…"):
-        written = _write(options.out, options.typed, run_dir, player)
+        title = f"How AlphaZero learned {game_title(player.game.name)}"
+        sections = _live(run_dir, options.typed, player)
+        sections = [report.INTRODUCTION, *sections, report.about(player, run_dir)]
+        written = page.write_page(options.out, title, sections)
     print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
     return 0
-
-
-def _write(
-    out: pathlib.Path, typed: custom.RunOptions, run_dir: pathlib.Path, player: Player
-) -> pathlib.Path:
-    picture = None
-    if player.name is None and player.game.is_small:
-        try:
-            picture = animation.draw_run(run_dir, player.game, solve(player.game))
-        except ValueError as error:
-            write_note(f"the page has no picture of all positions: {error}")
-    sections = _live(run_dir, typed, player) if is_live(player.game) else _recorded(run_dir, player)
-    about = report.about(player, run_dir, picture)
-    sections = [report.introduce(is_live(player.game)), *sections, about]
-    title = f"How AlphaZero learned {game_title(player.game.name)}"
-    return page.write_page(out, title, sections)
 
 
 def _live(run_dir: pathlib.Path, typed: custom.RunOptions, player: Player) -> list[page.Section]:
@@ -74,23 +66,6 @@ def _live(run_dir: pathlib.Path, typed: custom.RunOptions, player: Player) -> li
         page.Section(title, intro, kind=kind, data=data, label=label)
         for kind, label, shown, title, intro in parts
         if shown
-    ]
-
-
-def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """Returns recorded searches and games, for rules that the page cannot search."""
-    write_note(
-        f"the page does not have the rules of {game_title(player.game.name)}: it shows recorded "
-        "searches and games instead"
-    )
-    intro = (
-        "A tree has the most visited positions of one search: visits N, mean value Q for the "
-        "player who moved there, and prior P. Open a move to see its search. You cannot play here: "
-        "this page does not have the rules of the game."
-    )
-    return [
-        page.Section("The search, move by move", intro, element=pictures.search_strips(player)),
-        report.games(player, read_settings(run_dir).seed),
     ]
 
 

@@ -24,7 +24,6 @@ MARKS = "XO"  # The marks of players 0 and 1.
 _COMMANDS = """\
 a move     plays it; the board shows the names of moves, such as 4 or d3
 hint, ?    shows a strong player's estimate of each of your moves
-undo       takes back your last move and the reply to it
 help       shows this list
 q, quit    ends the program"""
 
@@ -105,30 +104,22 @@ Seats = tuple[Machine | None, Machine | None]  # Of X and O; None for a person.
 
 
 def play_game(game: Game, seats: Seats, hint: Machine, dice: jax.Array) -> None:
-    """Plays one game, in which `hint` gives hints; raises Leave if a person quits.
-
-    The key `dice` determines each throw by its ply, also after a move was taken back.
-    """
+    """Plays one game, in which `hint` gives hints; raises Leave if a person quits."""
     x, o = (seat.name if seat else "you" for seat in seats)
     print(f"X: {x}, O: {o}")
     advance = jax.jit(functools.partial(play, game))
-    history, score = [game.init()], 0.0
-    while not game.is_over(state := history[-1]):
-        seat = int(game.player(state))
+    state, plies, score = game.init(), 0, 0.0
+    while not game.is_over(state):
+        seat, plies = int(game.player(state)), plies + 1
         machine = seats[seat]
         if is_chance(game, state):
-            action = _throw(game, state, jax.random.fold_in(dice, len(history)), None in seats)
+            action = _throw(game, state, jax.random.fold_in(dice, plies), None in seats)
         else:
             if machine is None or None not in seats:
                 show(game, state)
             action = _choose(game, state, machine) if machine else _read_move(game, state, hint)
-        if action is None:
-            history = _take_back(game, history)
-            continue
-        step = advance(state, np.int32(action))
-        sign = 1 if seat == 0 else -1
-        score = sign * float(step.reward)
-        history.append(step.state)
+        state, reward, _ = advance(state, np.int32(action))
+        score = float(reward) if seat == 0 else -float(reward)
     show(game, state)
     print(f"X ({x}) wins." if score > 0 else f"O ({o}) wins." if score else "A draw.")
 
@@ -160,8 +151,8 @@ def _throw(game: Game, state: State, key: jax.Array, is_asked: bool) -> int:
     return action
 
 
-def _read_move(game: Game, state: State, hint: Machine) -> int | None:
-    """Reads commands of the person to move until a move; returns its action, or None to undo."""
+def _read_move(game: Game, state: State, hint: Machine) -> int:
+    """Reads commands of the person to move until a move; returns its action."""
     seat, legal = int(game.player(state)), np.asarray(game.legal_actions(state))
     names = name_actions(game, state)
     free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
@@ -175,24 +166,12 @@ def _read_move(game: Game, state: State, hint: Machine) -> int | None:
                 print(_COMMANDS)
             case "hint" | "?":
                 show_hint(seat, hint.name, hint.decide(state), legal, names)
-            case "undo":
-                return None
             case move if move in lower:
                 return free.get(line, lower[move])
             case _:
                 shown = repr(line if len(line) <= 20 else f"{line[:19]}…")
                 moves = ", ".join(free)
                 print(f"{shown} is not a legal move: type one of {moves}, or help.")
-
-
-def _take_back(game: Game, history: list[State]) -> list[State]:
-    """Returns the history up to the previous turn of the player to move, if there is one."""
-    seat = game.player(history[-1])
-    for last in reversed(range(len(history) - 1)):
-        if game.player(history[last]) == seat and not is_chance(game, history[last]):
-            return history[: last + 1]
-    print("You have no move to take back.")
-    return history
 
 
 def read_line(prompt: str) -> str:

@@ -17,6 +17,7 @@ from azjax.program import Run, open_run
 from azjax.runs import presets
 from azjax.runs.config import Config, CustomNetworkConfig, Plan, is_custom
 from azjax.runs.directory import CPUDevices, check_kept
+from azjax.viz.live import is_live
 
 Given = Mapping[str, Any]  # The values on a command line, from `read`.
 
@@ -163,7 +164,8 @@ def _conclude(run: Run, named: str) -> None:
         print(f"report: {run.run_dir / 'report.html'}")
     print(f"run directory: {run.run_dir}")
     print(f"play against it: {command('azjax', 'play')} {named}")
-    print(f"see how it searches: {command('azjax', 'explain')} {named}")
+    if is_live(run.loop.parts.game):
+        print(f"see how it searches: {command('azjax', 'explain')} {named}")
     if run.evaluation is not None:
         print(f"see how often it errs: {command('azjax', 'verify')} {named}")
     if not run.reached:

@@ -13,13 +13,14 @@ from azjax.games import (
     from_pgx,
     hex,
     mnk,
-    nim,
     othello,
     tic_tac_toe,
 )
 from azjax.games.base import (
+    ILLEGAL,
     Display,
     Game,
+    Positions,
     State,
     check_batch,
     choose,
@@ -30,8 +31,9 @@ from azjax.games.base import (
     where,
 )
 
-__all__ = ["Display", "Game", "State", "available", "check_batch", "choose", "has_variants"]
-__all__ += ["init_batch", "make", "name_actions", "play", "random_action", "where"]
+__all__ = ["ILLEGAL", "Display", "Game", "Positions", "State", "available", "check_batch"]
+__all__ += ["choose", "has_variants", "init_batch", "make", "name_actions", "play"]
+__all__ += ["random_action", "where"]
 
 # For each game: the function that makes it, the minimum and maximum count of numbers in its size,
 # and their format.
@@ -43,7 +45,6 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "hex": (hex.make, 1, 1, "SIZE"),
     "hex_swap": (functools.partial(hex.make, swap=True), 1, 1, "SIZE"),
     "breakthrough": (breakthrough.make, 2, 2, "ROWSxCOLUMNS"),
-    "nim": (nim.make, 1, 26, "HEAPxHEAPxHEAP"),
     "einstein": (einstein.make, 1, 1, "SIZE"),
     "backgammon": (backgammon.make, 0, 0, ""),
 }

@@ -45,11 +45,6 @@ class State(NamedTuple):
     plies: jax.Array
 
 
-def pip_count(state: State) -> jax.Array:
-    """Returns how many pips each player needs to bear off all checkers, `int32 [2]`."""
-    return jnp.sum(state.checkers * _POINTS, axis=1, dtype=jnp.int32)
-
-
 def _sides(state: State) -> tuple[jax.Array, jax.Array]:
     """Returns the checkers of the player to move, and those of the opponent."""
     return state.checkers[state.player], state.checkers[1 - state.player]

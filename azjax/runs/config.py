@@ -12,7 +12,7 @@ from azjax._settings import (
     NonNegative,
     Positive,
     Range,
-    check,
+    Settings,
     flatten,
     from_dict,
     resolve_platform,
@@ -28,16 +28,13 @@ from azjax.training.targets import TargetConfig, make_targets
 
 
 @dataclasses.dataclass(frozen=True)
-class CustomNetworkConfig:
+class CustomNetworkConfig(Settings, section="network"):
     """Placeholder for a network that is passed to `make_parts`."""
 
     kind: Literal["custom"] = "custom"
     """A custom network, given as FILE.py:FUNCTION."""
     source: str = ""
     """Its origin, `PLACE:FUNCTION#SHA-256`. It is informative only, and never imported."""
-
-    def __post_init__(self):
-        check("network", self)
 
 
 IN_PYTHON = "python"  # Stands for the file of a game or parts that were passed to `azjax.train`.
@@ -47,11 +44,11 @@ _WITH_PARTS = "game", "seed", "parts"  # The settings that have an effect with c
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(Settings):
     """All settings that determine a training run; the defaults are the preset `default`."""
 
     game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe; connect_four, mnk, othello, hex, hex_swap, breakthrough, nim or
+    """Which game: tic_tac_toe; connect_four, mnk, othello, hex, hex_swap, breakthrough or
     einstein, of any size, such as connect_four:4x5 or hex:6; backgammon; a game of pgx, such as
     pgx:chess; or a custom game, FILE.py:FUNCTION."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0  # JAX truncates larger ones silently.
@@ -66,9 +63,6 @@ class Config:
     targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
-
-    def __post_init__(self):
-        check("", self)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all settings, for JSON; with custom parts, only those that have an effect."""
@@ -86,7 +80,7 @@ class Config:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(Settings):
     """When a run stops and what it saves, which changes no iteration."""
 
     until: Literal["auto", "perfect", "unbeatable", "never"] | float = "auto"
@@ -109,9 +103,6 @@ class Plan:
     """Number of newest checkpoints to keep."""
     report: bool = True
     """Write report.html at the end."""
-
-    def __post_init__(self):
-        check("", self)
 
 
 def is_custom(game: str) -> bool:

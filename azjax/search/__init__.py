@@ -40,16 +40,9 @@ from azjax.search.with_mctx import MctxGumbel, MctxMuZero, MctxPolicy, mctx_fns
 _ALL = (PUCT, Gumbel, UCT, MctxGumbel, MctxMuZero)
 ALGORITHMS = {algorithm.algorithm: algorithm for algorithm in _ALL}
 
-__all__ = ["ALGORITHMS", "NEVER", "PUCT", "ROOT", "UCT", "UNVISITED", "Algorithm", "Evaluator"]
-__all__ += ["Expansion", "Gumbel", "MctxGumbel", "MctxMuZero", "MctxPolicy", "Roots"]
-__all__ += ["SearchResult", "Selection", "Tree"]
-__all__ += ["draw_by_visits", "legal_actions", "make_result", "make_search", "mctx_fns"]
-__all__ += [
-    "network_evaluator",
-    "next_outcome",
-    "paths",
-    "rollout_evaluator",
-    "search_roots",
-    "simulate",
-]
-__all__ += ["split_each", "uniform_evaluator", "visit_shares", "with_dirichlet"]
+__all__ = ["ALGORITHMS", "Algorithm", "Evaluator", "Expansion", "Gumbel", "MctxGumbel"]
+__all__ += ["MctxMuZero", "MctxPolicy", "NEVER", "PUCT", "ROOT", "Roots", "SearchResult"]
+__all__ += ["Selection", "Tree", "UCT", "UNVISITED", "draw_by_visits", "legal_actions"]
+__all__ += ["make_result", "make_search", "mctx_fns", "network_evaluator", "next_outcome", "paths"]
+__all__ += ["rollout_evaluator", "search_roots", "simulate", "split_each", "uniform_evaluator"]
+__all__ += ["visit_shares", "with_dirichlet"]

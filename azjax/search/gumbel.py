@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 
-from azjax._settings import NonNegative, Positive, Simulations, check, mixes_types
+from azjax._settings import NonNegative, Positive, Settings, Simulations, mixes_types
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -22,7 +22,7 @@ from azjax.search.algorithm import (
 
 
 @dataclasses.dataclass(frozen=True)
-class Gumbel:
+class Gumbel(Settings, section="search"):
     """Gumbel AlphaZero: sequential halving at the root, the improved policy below it.
 
     With few simulations, it is stronger than AlphaZero's search in the paper's experiments.
@@ -44,9 +44,6 @@ class Gumbel:
     Paper: 50."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.
-
-    def __post_init__(self):
-        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Selects by sequential halving at the roots; the only random draw is the Gumbel noise."""

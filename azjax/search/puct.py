@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Fraction, NonNegative, Range, Simulations, check
+from azjax._settings import Fraction, NonNegative, Range, Settings, Simulations
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -23,7 +23,7 @@ from azjax.search.algorithm import (
 
 
 @dataclasses.dataclass(frozen=True)
-class PUCT:
+class PUCT(Settings, section="search"):
     """AlphaZero's search: `argmax Q + c P sqrt(N) / (1 + n)` at every node.
 
     In the paper, `c` grows slowly with `N`; here it is constant.
@@ -46,9 +46,6 @@ class PUCT:
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
 
     is_deterministic = True  # Ties go to the lowest action.
-
-    def __post_init__(self):
-        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Selects by `puct_action`, with noise in the roots' priors; draws the move by visits."""

@@ -8,7 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import NonNegative, Simulations, check
+from azjax._settings import NonNegative, Settings, Simulations
 from azjax.search.algorithm import (
     ROOT,
     Roots,
@@ -23,7 +23,7 @@ from azjax.search.algorithm import (
 
 
 @dataclasses.dataclass(frozen=True)
-class UCT:
+class UCT(Settings, section="search"):
     """Classic search: every action once, then `argmax Q + C sqrt(ln(N + 1) / n)`.
 
     It ignores priors and is usually combined with random rollouts.
@@ -38,9 +38,6 @@ class UCT:
     [0, 1]."""
 
     is_deterministic = False  # It tries new actions in random order.
-
-    def __post_init__(self):
-        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Selects by `uct_action`; random numbers in place of priors order the untried actions."""

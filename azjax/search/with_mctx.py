@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax._settings import Simulations, check, mixes_types
+from azjax._settings import Settings, Simulations, mixes_types
 from azjax.games.base import Game, State, batch_keys, check_batch
 from azjax.search.algorithm import (
     NEVER,
@@ -68,7 +68,7 @@ def _recurrent(expansion: Expansion) -> tuple[mctx.RecurrentFnOutput, State]:
 
 
 @dataclasses.dataclass(frozen=True)
-class MctxPolicy:
+class MctxPolicy(Settings, section="search"):
     """A policy of mctx as an algorithm: `MctxPolicy(mctx.muzero_policy, num_simulations=32)`.
 
     A policy is `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
@@ -87,9 +87,6 @@ class MctxPolicy:
     algorithm: str = "mctx"
 
     is_deterministic = True  # Without exploration, the policy draws with a fixed key.
-
-    def __post_init__(self):
-        check("search", self)
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches from each position with a batch of one."""
@@ -161,7 +158,7 @@ def _with_chance(chance: Callable, qtransform: Callable) -> Callable:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Default:
+class _Default(Settings, section="search"):
     """A policy of mctx with its defaults, by name."""
 
     algorithm: str = dataclasses.field(default="", kw_only=True)
@@ -170,9 +167,6 @@ class _Default:
 
     policy = staticmethod(mctx.gumbel_muzero_policy)
     is_deterministic = True
-
-    def __post_init__(self):
-        check("search", self)
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches by mctx's policy."""

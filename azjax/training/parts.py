@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 
-from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check, checked
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, Settings, checked
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
 from azjax.networks.base import Network, check_network
@@ -21,7 +21,7 @@ _MOST_PLIES = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class SelfPlayConfig:
+class SelfPlayConfig(Settings, section="selfplay"):
     """Settings of self-play."""
 
     games: Positive = 1024
@@ -49,9 +49,6 @@ class SelfPlayConfig:
     """PUCT and UCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
     """PUCT and UCT: from this ply on, the most visited move is played. AlphaZero: 30."""
-
-    def __post_init__(self):
-        check("selfplay", self)
 
 
 class Parts(NamedTuple):

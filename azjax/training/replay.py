@@ -10,14 +10,14 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Positive, Range, check
+from azjax._settings import Positive, Range, Settings
 from azjax.training.targets import Sample
 
 _MOST_SHARDS = 65_536
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplayConfig:
+class ReplayConfig(Settings, section="replay"):
     """Settings of the replay buffer."""
 
     capacity: Positive = 16_384
@@ -26,9 +26,6 @@ class ReplayConfig:
     shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
     """Number of ring buffers; a multiple of the number of devices. If it is not, a new run has one
     per device."""
-
-    def __post_init__(self):
-        check("replay", self)
 
 
 class ReplayState(NamedTuple):

@@ -9,7 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import Fraction, check
+from azjax._settings import Fraction, Settings
 from azjax.games.base import Game, Step, is_chance, where
 from azjax.search import SearchResult
 
@@ -51,7 +51,7 @@ def no_extra(result: SearchResult) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class TargetConfig:
+class TargetConfig(Settings, section="targets"):
     """Settings of the value target."""
 
     outcome_weight: Fraction = 1.0
@@ -60,9 +60,6 @@ class TargetConfig:
     td_lambda: Fraction = 1.0
     """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
     later plies. AlphaZero: 1."""
-
-    def __post_init__(self):
-        check("targets", self)
 
 
 class Sample(NamedTuple):

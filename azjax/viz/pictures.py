@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -16,7 +16,6 @@ from azjax.games.base import Game, State, Step, check_batch, init_batch, name_ac
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.training.parts import Parts
-from azjax.viz.page import scrolling
 
 _FONT, _MARGIN = 13, 5  # The pages use this font size as well.
 _WIDTH, _HEIGHT = 7.9, 17  # Maximum width of a character, and height of a line.
@@ -165,75 +164,50 @@ class Move(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Array]]:
-    """Builds the search of training, compiled once per batch size, for use with or without noise.
+    """Compiles `(params, key, states, temperature []) -> (result, step, over [B])`.
 
-    Returns:
-      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`: `step` is
-      what the chosen moves and the dice return, and `over` is whether they end the game.
+    This is the search of training, with its noise; `step` is what the chosen moves and the dice
+    return, and `over` is whether they end the game.
     """
     game, search = parts.game, make_search(parts.search, parts.game, parts.evaluate)
 
-    def run(params, key, states, temperature, add_noise):
+    def run(params, key, states, temperature):
         key_search, key_dice = jax.random.split(key)
-        keys = jax.random.split(key_search, len(temperature))
-        result = search(params, keys, states, temperature, add_noise)
+        count = check_batch(game, states)
+        keys = jax.random.split(key_search, count)
+        result = search(params, keys, states, temperature, add_noise=True)
         moved = jax.vmap(functools.partial(play, game))(states, result.action)
-        dice = jax.random.uniform(key_dice, temperature.shape)
+        dice = jax.random.uniform(key_dice, (count,))
         step = jax.vmap(functools.partial(throw, game))(dice, moved)
         return result, step, jax.vmap(game.is_over)(step.state)
 
     return jax.jit(run)
 
 
-def _play_games(
-    player: Player, key: jax.Array, count: int, add_noise: bool
-) -> Iterator[tuple[State, Any, Any, np.ndarray]]:
-    """Plays games of a player against itself, with the temperature of training or without noise.
-
-    Yields:
-      The states before a move, their searches, what the moves return, and the games in progress.
-    """
-    game, settings = player.game, player.parts.selfplay
-    search, live = _make_search(player.parts), np.ones(count, bool)
-    start = Step(init_batch(game, count), jnp.zeros(count), jnp.ones(count))
-    dice = jax.random.uniform(jax.random.fold_in(key, game.max_plies), (count,))
-    states = jax.device_get(jax.vmap(functools.partial(throw, game))(dice, start).state)
-    for ply in range(game.max_plies):
-        temperature = settings.temperature if ply < settings.temperature_plies else 0.0
-        temperatures = np.full(count, temperature * add_noise, np.float32)
-        key_ply = jax.random.fold_in(key, ply)
-        searched = search(player.params, key_ply, states, temperatures, add_noise)
-        result, step, over = jax.device_get(searched)
-        yield states, result, step, np.flatnonzero(live)
-        states, live = step.state, live & ~over
-        if not live.any():
-            return
-
-
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
     """Plays games of a player against itself, with the noise and the temperature of training."""
+    game, settings = player.game, player.parts.selfplay
+    search, live = _make_search(player.parts), np.ones(num_games, bool)
+    start = Step(init_batch(game, num_games), jnp.zeros(num_games), jnp.ones(num_games))
+    dice = jax.random.uniform(jax.random.fold_in(key, game.max_plies), (num_games,))
+    states = jax.device_get(jax.vmap(functools.partial(throw, game))(dice, start).state)
     games = [[] for _ in range(num_games)]
-    for states, result, step, live in _play_games(player, key, num_games, True):
-        players = np.asarray(jax.vmap(player.game.player)(states))
-        for i in live:
+    for ply in range(game.max_plies):
+        temperature = settings.temperature if ply < settings.temperature_plies else 0.0
+        searched = search(
+            player.params, jax.random.fold_in(key, ply), states, np.float32(temperature)
+        )
+        result, step, over = jax.device_get(searched)
+        players = np.asarray(jax.vmap(game.player)(states))
+        for i in np.flatnonzero(live):
             state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
             value, reward = float(result.q_values[i, action]), int(step.reward[i])
             weights = result.action_weights[i]
             games[i].append(Move(state, int(players[i]), action, weights, value, reward))
+        states, live = step.state, live & ~over
+        if not live.any():
+            break
     return games
-
-
-def search_strips(player: Player, most: int = 8) -> Element:
-    """Shows the trees of the first searches of a game without noise, one of them open at a time."""
-    game, strips = player.game, []
-    searches = itertools.islice(_play_games(player, jax.random.key(0), 1, False), most)
-    for number, (states, result, *_) in enumerate(searches, start=1):
-        state = jax.tree.map(lambda leaf: leaf[0], states)
-        name = name_actions(game, state)[int(result.action[0])]
-        summary = node("summary", None, f"Move {number}: the search plays {name}")
-        tree = scrolling(draw_tree(game, result).element)
-        strips.append(node("details", {"name": "search"}, summary, tree))
-    return _open_first(strips)
 
 
 def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
@@ -254,10 +228,6 @@ def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
             figures.append(node("figure", None, picture, node("figcaption", None, text)))
         summary = node("summary", None, f"Game {number}: {_result(moves)}")
         strips.append(node("details", {"name": "game"}, summary, node("div", None, *figures)))
-    return _open_first(strips)
-
-
-def _open_first(strips: Sequence[Element]) -> Element:
     strips[0].set("open", "open")
     return node("div", {"class": "az-strips"}, *strips)
 

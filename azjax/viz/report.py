@@ -12,7 +12,7 @@ import jax
 from azjax import runs
 from azjax._files import Path, check_folder
 from azjax._settings import flatten
-from azjax.drawing import Drawing, node
+from azjax.drawing import node
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.games.solver import Solution
@@ -23,7 +23,7 @@ from azjax.training import metrics
 from azjax.viz.animation import draw_run
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.live import game_title
-from azjax.viz.page import Section, scrolling, table, write_page
+from azjax.viz.page import Section, table, write_page
 from azjax.viz.pictures import games_strips, sample_games
 
 _BLUNDERS = (
@@ -180,30 +180,22 @@ def games(player: Player, seed: int) -> Section:
 
 # The page of `azjax explain`.
 
-_LEAD = (
+INTRODUCTION = Section(
+    "What this page is about",
     "AlphaZero learns to play a board game from its rules alone. A neural network suggests moves "
     "and estimates who will win. A search looks ahead with these estimates and finds better moves. "
-    "The network then learns from games that the search plays against itself."
-)
-_LIVE = (
-    " All searches of this page run in your browser. The search follows the proof, if there is "
-    "one. The address keeps the position of the search: opened again, the page offers to play from "
-    "there."
+    "The network then learns from games that the search plays against itself. All searches of this "
+    "page run in your browser. The search follows the proof, if there is one. The address keeps "
+    "the position of the search: opened again, the page offers to play from there.",
 )
 
 
-def introduce(is_live: bool) -> Section:
-    """Returns the first section of a page; `is_live`: whether searches run in the page."""
-    return Section("What this page is about", _LEAD + _LIVE * is_live)
-
-
-def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Section:
+def about(player: Player, run_dir: Path) -> Section:
     """Lists what is known about a player: one of a run, or one that comes with azjax.
 
     Args:
       player: the player.
       run_dir: the directory of its run, if it is of a run.
-      picture: shown below, such as an animation of the training.
     """
     search, network = player.parts.search, player.parts.network
     shapes = jax.eval_shape(network.init, jax.random.key(0))["params"]
@@ -231,6 +223,4 @@ def about(player: Player, run_dir: Path, picture: Drawing | None = None) -> Sect
     if player.overrides is not None:
         entries = f"{len(player.overrides.actions):,} positions; this page shows the network alone"
         rows.append(("override table", entries))
-    shown = [scrolling(picture.element)] if picture else []
-    content = node("div", None, _facts(rows), *shown)
-    return Section("About this player", element=content, label="About")
+    return Section("About this player", element=_facts(rows), label="About")
