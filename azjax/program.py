@@ -303,20 +303,20 @@ class Run:
         if self.verification is not None:
             given = self.config.seed, self.run_dir / "certificate.json", display
             self.certification = Certification(self.verification, self.goal, *given)
-        plan, verification = self.plan, self.verification
+        plan, verification, folder = self.plan, self.verification, self.run_dir
         receives_signals = threading.current_thread() is threading.main_thread()
-        listed: list[Any] = [  # What happens after each iteration, in this order.
-            plan.max_minutes and events.TimeLimit(self.started, 60 * plan.max_minutes),
+        listed = [  # What happens after each iteration, in this order.
+            events.TimeLimit(self.started, 60 * plan.max_minutes) if plan.max_minutes else None,
             verification,
             self.evaluation,
-            verification and events.Snapshots(verification, self.run_dir),
+            events.Snapshots(verification, folder) if verification else None,
             *callbacks,
-            events.Records(self.run_dir / "metrics.jsonl"),  # All metrics are complete here.
-            display and events.Printer(progress.Lines().print),
-            receives_signals and events.Interrupts(),
+            events.Records(folder / "metrics.jsonl"),  # All metrics are complete here.
+            events.Printer(progress.Lines().print) if display else None,
+            events.Interrupts() if receives_signals else None,
             self.certification,
-            events.Checkpoints(self.run_dir, plan.checkpoint_every, plan.keep_checkpoints),
-            plan.report and events.Report(self.run_dir, verification, display),
+            events.Checkpoints(folder, plan.checkpoint_every, plan.keep_checkpoints),
+            events.Report(folder, verification, display) if plan.report else None,
         ]
-        self.loop.callbacks = [callback for callback in listed if isinstance(callback, Callback)]
+        self.loop.callbacks = [callback for callback in listed if callback is not None]
         self.loop.run()
