@@ -17,7 +17,6 @@ from azjax.search.evaluators import uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from azjax.training.targets import Sample
-from refusals import assert_refused
 
 
 def is_alarm(finding, sentence=""):
@@ -92,10 +91,3 @@ def test_the_exit_status_is_1_if_something_is_wrong(monkeypatch, tmp_path, capsy
         assert doctor.main(["--run-dir", str(run_dir)]) == status
         lines = capsys.readouterr().out.splitlines()
         assert lines == [f"{mark}  a: is 1", *[f"    {advice}"] * status, "ok  b: is 2"]
-
-
-def test_a_player_that_comes_with_azjax_has_nothing_to_examine(capsys):
-    assert doctor.main(["hex:6"]) == 2
-    said = "hex:6 comes with azjax, without a checkpoint: name a run's folder"
-    assert said in capsys.readouterr().err
-    assert_refused((lambda: diagnosis.diagnose("hex:6"), said))

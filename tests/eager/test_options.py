@@ -14,9 +14,9 @@ import pytest
 
 import misere_pile
 from azjax import _processes as processes
-from azjax import cli, runs
+from azjax import cli, program, runs
 from azjax._commands import command
-from azjax.cli import console, custom, parsing, train
+from azjax.cli import console, custom, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
@@ -45,17 +45,20 @@ def test_an_option_chooses_the_kind_of_network():
 
 
 def test_a_game_has_its_preset_unless_another_is_chosen():
-    for arguments, preset, game in [
-        ("", "default", "tic_tac_toe"),
-        ("--smoke --game=connect_four", "connect_four", "connect_four"),
-        ("--game pgx:go_5x5", "large", "pgx:go_5x5"),
-        ("--game connect_four:4x4", "enumerable", "connect_four:4x4"),
-        ("--preset connect_four", "connect_four", "connect_four"),
-        ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
+    """Its run has the names of both."""
+    four = "connect_four:4x5"
+    for arguments, preset, game, name in [
+        ("", "default", "tic_tac_toe", "tic_tac_toe-default"),
+        ("--smoke --game=connect_four", "connect_four", "connect_four", "connect_four"),
+        ("--game pgx:go_5x5", "large", "pgx:go_5x5", "pgx-go_5x5-large"),
+        (f"--game {four}", "enumerable", four, "connect_four-4x5-enumerable"),
+        ("--preset connect_four", "connect_four", "connect_four", "connect_four"),
+        ("--preset mlp --game nim", "mlp", "nim", "nim-mlp"),
     ]:
         found, config = parse(arguments), presets.get(preset)
         config = presets.smoke(config) if "--smoke" in arguments else config
         assert (found.preset, found.config) == (preset, dataclasses.replace(config, game=game))
+        assert str(program._name_runs(game, preset)) == f"runs/{name}"
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("never", 4, checkpoint_every=3, report=False)
 
@@ -94,12 +97,12 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     monkeypatch.setattr(processes, "join", lambda: order.append("join"))
     words = ["--game", DOTS, "--cpu-devices", "2"]
     monkeypatch.setattr(sys, "argv", ["train", *words])
-    with pytest.raises(ValueError, match="found"):
-        train._main(None)
     several = [*words, "--distributed", "--run-dir", "run"]
-    for wrong, message in ([], "found"), (["--learner.steep", "1"], "'--learner.steep' is unknown"):
-        with pytest.raises(ValueError, match=message):
-            train._main([*several, *wrong])
+    assert_refused(
+        (lambda: train._main(None), "found"),
+        (lambda: train._main(several), "found"),
+        (lambda: train._main([*several, "--learner.steep", "1"]), "'--learner.steep' is unknown"),
+    )
     assert order == [2, "game", "join", 2, "game"]
 
 
@@ -115,23 +118,12 @@ def test_the_number_of_devices(tmp_path, monkeypatch):
     assert numbers == [4, 1, 3, 1]
 
 
-def test_the_last_of_equal_options_counts():
-    line = "--smoke --no_smoke --run_dir a --run-dir=b --resume --network.kind mlp"
-    run_dir = pathlib.Path("b")
-    given = {"smoke": False, "run_dir": run_dir, "resume": True, "network.kind": "mlp"}
-    assert parsing.read(train.Options(), line.split(), "azjax train") == given
-
-
 SAVED_PLAN = {"until": "never", "cpu_devices": 3}
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
     rows = [
-        (
-            "--preset=mlp --network.norm=layer",
-            "--network.norm is a setting of resnet: leave",
-            "--network.kind",
-        ),
+        ("--preset=mlp --network.norm=layer", "norm is a setting of resnet: ...--network.kind"),
         ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
         ("--learner.steps 1 2", "'2' is unknown here"),
         ("--learner.steps", "--learner.steps: expected one argument"),
@@ -145,20 +137,18 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
-    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), SAVED_PLAN)
-    for words, said in [
-        ("--network.kind mlp", "network.kind was 'resnet', not 'mlp'"),
-        ("--network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or add"),
-        ("--preset paper", "a resumed run keeps its settings: leave --preset out"),
-        (f"--network {PILE}", "was trained without --network: leave it out"),
-    ]:
-        rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
-    error = ValueError, runs.CheckpointError
-    assert_refused(
-        *((functools.partial(parse, words), *said) for words, *said in rows), error=error
-    )
-    resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
-    assert resumed.config == presets.smoke(presets.get("default"))
+    config, resume = presets.smoke(presets.get("default")), f"--resume --run-dir {tmp_path}/run"
+    runs.create_run(tmp_path / "run", config, SAVED_PLAN)
+    rows += [
+        (f"{resume} --network.kind mlp", "network.kind was 'resnet', not 'mlp'"),
+        (f"{resume} --network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or"),
+        (f"{resume} --preset paper", "a resumed run keeps its settings: leave --preset out"),
+        (f"{resume} --network {PILE}", "was trained without --network: leave it out"),
+    ]
+    calls = [(functools.partial(parse, words), *said) for words, *said in rows]
+    assert_refused(*calls, error=(ValueError, runs.CheckpointError))
+    resumed = parse(f"{resume} --until never --max-iterations 9")
+    assert resumed.config == config
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
     assert runs.read_run(tmp_path / "run")[1:] == (Plan(until="never"), 3)
 
