@@ -51,17 +51,10 @@ def make_run(run_dir, config, iterations=(0,), game=None, network=None):
     return run_dir
 
 
-LOSSES = {
-    "loss": 2.0,
-    "value_loss": 0.5,
-    "policy_loss": 1.5,
-    "policy_kl": 0.25,
-    "l2": 0.0,
-    "grad_norm": 1.0,
-}
+LOSSES = {"loss": 2.0, "value_loss": 0.5, "policy_loss": 1.5, "policy_kl": 0.25}
+LOSSES |= {"l2": 0.0, "grad_norm": 1.0}
 PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
 PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
-ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
 
 
 def record(iteration, **changes):
