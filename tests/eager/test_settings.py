@@ -11,7 +11,7 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax import games
+from azjax import games, search
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, compare, export, parsing, play, players, verify
 from azjax.games.base import init_batch
@@ -20,21 +20,7 @@ from azjax.runs import config as configs
 from azjax.runs import presets, pretrained
 from azjax.runs.config import Config, Plan
 from azjax.runs.player import read_settings
-from azjax.search import (
-    ALGORITHMS,
-    PUCT,
-    UCT,
-    Gumbel,
-    MctxGumbel,
-    MctxMuZero,
-    MctxPolicy,
-    make_search,
-    mctx_fns,
-    network_evaluator,
-    paths,
-    simulate,
-    uniform_evaluator,
-)
+from azjax.search import PUCT, UCT, Gumbel, MctxPolicy, make_search, paths, simulate
 from azjax.training.learner import LearnerConfig
 from azjax.training.parts import SelfPlayConfig
 from experiments.benchmark import options as benchmark
@@ -136,9 +122,8 @@ def test_a_new_default_does_not_change_the_search_of_a_player_that_comes_with_az
     """Their files leave out the settings whose defaults they use."""
     others = {"max_considered_actions": 16, "gumbel_scale": 1.0, "maxvisit_init": 50.0}
     for name in pretrained.names():
-        search = read_settings(name).search
         scale = 0.1 if name == "tic_tac_toe" else 0.5
-        assert search == Gumbel(num_simulations=64, value_scale=scale, **others)
+        assert read_settings(name).search == Gumbel(num_simulations=64, value_scale=scale, **others)
 
 
 # Presets and effects.
@@ -203,9 +188,9 @@ def test_values_of_any_type_become_float32(tic_tac_toe):
     def evaluate(params, keys, states):
         return jnp.zeros((2, 9), jnp.bfloat16), jnp.zeros(2, jnp.bfloat16)
 
-    search = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate)
+    find = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate)
     states = init_batch(tic_tac_toe, 2)
-    tree = jax.eval_shape(search, None, jax.random.key(0), states).tree
+    tree = jax.eval_shape(find, None, jax.random.key(0), states).tree
     assert tree.node_values.dtype == tree.raw_values.dtype == jnp.float32
 
 
@@ -227,44 +212,44 @@ def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, ti
         ("cpu", paths.grow, 8193, simulate),
     ):
         monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
-        search = make_search(UCT(2), tic_tac_toe, uniform_evaluator(tic_tac_toe), grow)
+        find = make_search(UCT(2), tic_tac_toe, search.uniform_evaluator(tic_tac_toe), grow)
         with monkeypatch.context() as patch:  # It is chosen when the search is built.
             patch.setattr(jax, "default_backend", None)
             states = jax.eval_shape(lambda size=size: init_batch(tic_tac_toe, size))
-            jax.eval_shape(search, None, jax.random.key(0), states)
+            jax.eval_shape(find, None, jax.random.key(0), states)
         assert {*calls} == {expected}
         calls.clear()
 
 
 def test_the_policies_of_mctx_have_names(tic_tac_toe):
     def program(algorithm):
-        search = make_search(algorithm, tic_tac_toe, uniform_evaluator(tic_tac_toe))
+        find = make_search(algorithm, tic_tac_toe, search.uniform_evaluator(tic_tac_toe))
         arguments = None, jax.random.key(0), init_batch(tic_tac_toe, 2), 1.0, True
-        return re.sub(" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(search)(*arguments)))
+        return re.sub(" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(find)(*arguments)))
 
     muzero, gumbel = mctx.muzero_policy, mctx.gumbel_muzero_policy
-    for name, policy in ((MctxMuZero, muzero), (MctxGumbel, gumbel)):
+    for name, policy in ((search.MctxMuZero, muzero), (search.MctxGumbel, gumbel)):
         assert program(name(3)) == program(MctxPolicy(policy, 3)) != program(name(4))
 
 
 def test_the_first_argument_of_an_algorithm_is_its_number_of_simulations():
-    for algorithm in ALGORITHMS.values():
+    for algorithm in search.ALGORITHMS.values():
         assert algorithm(50) == algorithm(num_simulations=50) != algorithm()
 
 
 def test_refusals(tic_tac_toe):
-    """Of searches, policies, evaluators, and what the functions of `mctx_fns` are given."""
+    """Of searches, policies, evaluators, and what the functions of `search.mctx_fns` are given."""
     key, policy = jax.random.key(0), mctx.gumbel_muzero_policy
     two, others = (init_batch(game, 2) for game in (tic_tac_toe, games.make("connect_four")))
-    uniform, network = uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)
-    search, fns = make_search(PUCT(), tic_tac_toe, uniform), mctx_fns(tic_tac_toe, uniform)
-    untrained = make_search(PUCT(), tic_tac_toe, network_evaluator(tic_tac_toe, network))
-    bad = mctx_fns(tic_tac_toe, lambda params, keys, states: (jnp.zeros((1, 8)), jnp.zeros(1)))
+    uniform, network = search.uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)
+    find, fns = make_search(PUCT(), tic_tac_toe, uniform), search.mctx_fns(tic_tac_toe, uniform)
+    untrained = make_search(PUCT(), tic_tac_toe, search.network_evaluator(tic_tac_toe, network))
+    bad = search.mctx_fns(tic_tac_toe, lambda *given: (jnp.zeros((1, 8)), jnp.zeros(1)))
     nan, three = np.array([1.0, np.nan]), np.ones(3)
     assert_refused(
-        (lambda: search(None, key, two, temperature=nan), "nan]: use 0 or more"),
-        (lambda: search(None, key, two, temperature=three), "temperature has shape (3,): use one"),
-        (lambda: search(None, key, two, add_noise=three > 0), "add_noise has shape (3,): use one"),
+        (lambda: find(None, key, two, temperature=nan), "nan]: use 0 or more"),
+        (lambda: find(None, key, two, temperature=three), "temperature has shape (3,): use one"),
+        (lambda: find(None, key, two, add_noise=three > 0), "add_noise has shape (3,): use one"),
         (lambda: untrained(None, key, two), "params is None, and the eval"),
         (lambda: MctxPolicy(3), "search.policy is 3, which is not of type Callable"),
         (lambda: MctxPolicy(policy, 0), "search.num_simulations is 0"),
