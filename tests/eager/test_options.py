@@ -128,7 +128,6 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         ("--learner.steps 1 2", "'2' is unknown here"),
         ("--learner.steps", "--learner.steps: expected one argument"),
         ("--learner.steep 1", "'--learner.steep' is unknown", "--help lists what is allowed"),
-        ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
         ("--network.kind custom", "--network.kind is 'custom': use 'resnet' or 'mlp'"),
         ("--resume", "--resume needs the folder of the run: add --run-dir runs/NAME"),
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),

@@ -20,13 +20,10 @@ from trained import files
 
 TRAIN = [
     ("--game chess", "unknown game 'chess'", "tic_tac_toe, connect_four"),
-    ("--preset tiny", "unknown preset 'tiny'", "default, paper, mlp, connect_four"),
     ("train", "train", "--help"),
     ("hex:3", "'hex:3' is unknown here; did you mean --game hex:3?"),
     ("--learner.batch-size 1001", "learner.batch_size is 1001", "such as 1008"),
-    ("--replay.capacity 100", "replay.capacity is 100", "use at least 8192"),
     ("--game connect_four --until perfect", "until is 'perfect', but connect_four ...'never'"),
-    ("--max-minutes -1", "--max-minutes is -1.0: use 0 or more"),
     ("--resume --run_dir nothing", "nothing is not a run directory", "config.json"),
     ("--run-dir /dev/null/run", "/dev/null/run cannot be created", "choose another folder"),
     ("--smoke --run-dir dangling", "dangling exists already and is not", "another folder"),

@@ -17,7 +17,6 @@ import pytest
 import azjax
 from azjax import proof, training
 from azjax.games import solver
-from azjax.games.check import check_game
 from azjax.runs import presets
 from javascript import opened
 from source import EXAMPLES, README, ROOT, blocks, only_trace
@@ -188,9 +187,7 @@ def test_a_target_between_two_outcomes_is_split_between_them():
     assert abs(terms["value_loss"] + np.sum(shares * outcome) / 5) < 1e-6
 
 
-def test_games_satisfy_the_contract():
-    for name in ("domineering", "dots_and_boxes"):
-        check_game(names(name)["make"](), num_games=4)
+def test_a_game_has_as_many_positions_as_it_says():
     ours = names("dots_and_boxes")["make"]()
     assert solver.solve(ours).num_states == ours.most_positions
 
