@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -131,13 +132,9 @@ def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
 
 def test_a_closed_pipe_ends_training_and_a_closed_terminal_does_not(monkeypatch):
     monkeypatch.setattr(interrupts, "now", interrupts._Now())
-
-    def fail(record):
-        raise OSError(record, "closed")
-
     for number, ends in ((errno.EIO, False), (errno.EPIPE, True)):
-        loop = types.SimpleNamespace(record=number, interrupted=False)
-        az.callbacks.Printer(fail).on_iteration(loop)
+        loop = types.SimpleNamespace(record=None, interrupted=False)
+        az.callbacks.Printer(Mock(side_effect=OSError(number, "closed"))).on_iteration(loop)
         assert loop.interrupted == ends == (interrupts.now.signal == signal.SIGPIPE)
 
 
@@ -194,14 +191,11 @@ def test_errors_of_the_thread_are_raised_or_printed(saved, capfd):
     with pytest.raises(CheckpointError, match="the disk is full"):
         loop.run()
     assert loop.iteration <= 4 and capfd.readouterr().err == ""
-
-    def fail(loop):
-        raise FloatingPointError("the loss became nan")
-
     saved.free.clear()
     release = after(3, lambda loop: saved.free.set())
+    fail = after(3, Mock(side_effect=FloatingPointError("the loss became nan")))
     with pytest.raises(FloatingPointError):
-        make_loop(9, release, after(3, fail), saving(2)).run()
+        make_loop(9, release, fail, saving(2)).run()
     assert capfd.readouterr().err == "the disk is full\n" and saved.names == []
 
 

@@ -1,5 +1,6 @@
 """Pictures of states: stones, values, labels and marks are in the right places and colors."""
 
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -66,11 +67,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         (lambda: check_folder(tmp_path / ("x" * 252)), "cannot be written (File name too long): "),
     )
     check_folder(tmp_path / "old.html")
-
-    def fail(*paths):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", fail)
+    monkeypatch.setattr("os.replace", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError):
         draw_empty().save(tmp_path / "old.html")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import types
+from unittest.mock import Mock
 
 import pytest
 
@@ -248,11 +249,7 @@ def test_errors_are_one_sentence_and_name_their_files(capsys):
         (file, "openings.txt: No such file or directory"),
         (FloatingPointError("loss became nan"), "loss became nan"),
     ):
-
-        def fail(error=error):
-            raise error
-
-        assert console.run(fail, "not started") == 2
+        assert console.run(Mock(side_effect=error), "not started") == 2
         assert capsys.readouterr().err == f"error: {said}\n"
 
 

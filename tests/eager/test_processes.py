@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import types
+from unittest.mock import Mock
 
 import jax
 import numpy as np
@@ -63,7 +64,7 @@ def test_requests_and_errors_reach_all_processes(others):
     others.text = ""
     for error, sent in [(ValueError(), "ValueError"), (KeyError("name"), "'name'")]:
         with pytest.raises(type(error)):
-            processes.in_all(lambda error=error: (_ for _ in ()).throw(error))
+            processes.in_all(Mock(side_effect=error))
         assert bytes(others.sent).rstrip(b"\0").decode() == sent
     assert processes.gather("i" + "ä" * 2000)[0] == "i" + "ä" * 511
 
@@ -95,10 +96,7 @@ def test_a_lost_connection_ends_a_process_among_several(others):
 
 
 def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
-    def fail():
-        raise KeyError("a defect")
-
-    waits = []
+    waits, fail = [], Mock(side_effect=KeyError("a defect"))
     thread = types.SimpleNamespace(start=str, join=waits.append, is_alive=bool)
     threading = types.SimpleNamespace(Thread=lambda **given: thread)
     monkeypatch.setattr(processes, "threading", threading)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import types
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -62,10 +63,8 @@ LADDER = [("--games connect_four", "connect_four cannot be solved")]
 
 
 def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
-    def refuse(*arguments):
-        raise ValueError("refused while compiling")
-
     monkeypatch.chdir(tmp_path)
+    refuse = Mock(side_effect=ValueError("refused while compiling"))
     monkeypatch.setattr(program, "_compile", refuse)
     (tmp_path / "dangling").symlink_to("nothing")
     for name in ("othello", "runs"):
