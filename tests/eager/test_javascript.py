@@ -38,16 +38,6 @@ def test_modules_are_joined_into_one(folder, tmp_path):
     assert ("playground" in kinds) == (folder == PLAYGROUND)
 
 
-def test_a_module_is_part_of_the_page_only_if_it_is_imported(tmp_path):
-    (tmp_path / "b.js").write_text("export const b = 1;\n")
-    (tmp_path / "c.js").write_text('import { b } from "./b.js";\nexport const c = b;\n')
-    (tmp_path / "unused.js").write_text("never")
-    main = 'import { c } from "./c.js";\nimport { b } from "./b.js";\nexport const d = b + c;\n'
-    (tmp_path / "a.js").write_text(main)
-    joined = "const b = 1;\n\nconst c = b;\n\nconst d = b + c;\n"
-    assert page.script(tmp_path / "a.js") == joined
-
-
 # Searches and rules in JavaScript equal the reference implementations in plain Python.
 
 

@@ -19,10 +19,9 @@ from azjax.progress import Lines
 from azjax.runs import directory, presets
 from azjax.runs.config import Plan
 from azjax.runs.directory import CheckpointError
-from azjax.training.metrics import make_record, open_records, read_records
+from azjax.training.metrics import Record, make_record, open_records, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
-from small import LOSSES, PROOF, record
 from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -173,6 +172,17 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(path, tmp_path):
 
 
 # Records of iterations.
+
+
+LOSSES = {"loss": 2.0, "value_loss": 0.5, "policy_loss": 1.5, "policy_kl": 0.25}
+LOSSES |= {"l2": 0.0, "grad_norm": 1.0}
+PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
+PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
+
+
+def record(iteration, **changes):
+    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, PROOF)
+    return dataclasses.replace(plain, **changes)
 
 
 def write(path, iterations, after=0):

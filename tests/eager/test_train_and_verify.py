@@ -48,18 +48,20 @@ ARENA = [
     ("random network@othello --game othello", "othello is a folder here, which hides the player"),
     ("random --game go_5x5", "unknown game 'go_5x5': use one of", "such as pgx:go_9x9"),
 ]
-COMPARE = [
-    ("--game hex:6 --smoke", "hex:6 has no exact errors", "in a smaller size, such as hex:4"),
-]
-DOCTOR = [("hex:6", "hex:6 comes with azjax, without a checkpoint: name a run's folder")]
 PLAY = [
     ("--game hex:5 --o human --x network", "'network' needs the network of a training run"),
     ("hex:4 --run-dir x", "name one player, hex:4 or --run-dir x"),
     ("puct:50", "puct:50 is not a run directory"),
     ("--x you", "unknown player 'you': use one of random, ", "or human in azjax play"),
 ]
-BENCHMARK = [("--batch --batch-sizes 9", "use multiples of 8")]
-LADDER = [("--games connect_four", "connect_four cannot be solved")]
+NO_RUN = [("", "runs/ has no such player", ": train one", "with --run-dir")]
+OTHERS = {
+    compare: [("--game hex:6 --smoke", "hex:6 has no exact errors", "smaller size, such as hex:4")],
+    doctor: [("hex:6", "hex:6 comes with azjax, without a checkpoint: name a run's folder")],
+    benchmark: [("--batch --batch-sizes 9", "use multiples of 8")],
+    ladder: [("--games connect_four", "connect_four cannot be solved")],
+    **dict.fromkeys((report, explain), NO_RUN),
+}
 
 
 def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
@@ -70,13 +72,9 @@ def test_programs_refuse_bad_options(tmp_path, monkeypatch, capfd):
     for name in ("othello", "runs"):
         (tmp_path / name).mkdir()
     before = files(tmp_path)
-    rows = {train: TRAIN, verify: VERIFY, arena: ARENA, compare: COMPARE, play: PLAY}
-    rows |= {doctor: DOCTOR, benchmark: BENCHMARK, ladder: LADDER}
-    for each, refused in rows.items():
+    rows = {train: TRAIN, verify: VERIFY + NO_RUN, arena: ARENA, play: PLAY}
+    for each, refused in (rows | OTHERS).items():
         check_program(each.main, refused, capfd)
-    for each in (verify, report, explain):
-        of_game = [("", "runs/ has no such player", ": train one", "with --run-dir")]
-        check_program(each.main, of_game, capfd)
     assert files(tmp_path) == before
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import re
 import types
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -137,40 +136,28 @@ GAME, NETWORK = PARTS.game, PARTS.network
 MIXED = "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2]"
 
 
-class Custom(types.SimpleNamespace):
-    """A search whose `is_deterministic` is a method, which is true although it is random."""
-
-    algorithm, num_simulations = "mine", 4
-
-    def is_deterministic(self):
-        return False
-
-    def select(self, roots):
-        raise NotImplementedError
-
-
-def too_wide(params, key, states):
-    return jnp.zeros((2, 7)), jnp.zeros(2)
-
-
 def test_parts_that_do_not_fit_together():
     check_parts(PARTS)
-    network: Any = nn.Dense(3)
-    changes: list[tuple[dict[str, Any], str]] = [
+    network = nn.Dense(3)
+    changes = [
         ({"game": OTHER}, MIXED),
         ({"game": "tic_tac_toe"}, "parts.game is 'tic_tac_toe', which is not of type Game"),
         ({"learner": None}, "parts.learner is None, which is not of type Learner"),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
         ({"search": PUCT}, "the search is <class ...PUCT'>: use an instance, such as PUCT()"),
     ]
-    make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
+    make = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
     states, key = init_batch(GAME, 2), jax.random.key(0)
+    too_wide = lambda params, key, states: (jnp.zeros((2, 7)), jnp.zeros(2))  # noqa: E731
     wide = make(SEARCH, evaluate=too_wide), network_agent(GAME, too_wide, None).act
+    # `is_deterministic` as a method is true although the search is random.
+    custom = types.SimpleNamespace(algorithm="mine", num_simulations=4, select=lambda roots: None)
+    custom.is_deterministic = lambda: False
     assert_refused(
         *((functools.partial(check_parts, PARTS._replace(**c)), said) for c, said in changes),
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}...: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
-        (lambda: make(Custom()), "the search is Custom(...): use an instance"),
+        (lambda: make(custom), "the search is namespace(...): use an instance"),
         (lambda: make("puct"), "the search is 'puct': use an instance, such as PUCT()"),
         (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
         *(

@@ -195,10 +195,6 @@ def test_a_game_has_as_many_positions_as_it_says():
 # The guide, as `make docs` builds it, opened from a folder as its readers do.
 
 
-# With the widest tables, and the last one with pictures.
-PAGES = ["index.html", "reference/settings.html", "results/connect_four.html"]
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the guide."""
@@ -222,21 +218,13 @@ def test_the_guide_is_searched_from_a_folder(site, browser):
 
 def test_pages_fit_a_phone(site, browser):
     tab = browser.new_page(viewport={"width": 390, "height": 900})
-    for name in PAGES:
+    # With the widest tables, and the last one with pictures.
+    for name in ("index.html", "reference/settings.html", "results/connect_four.html"):
         tab.goto((site / name).as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
     boxes = [picture.bounding_box() for picture in tab.locator("img[src$='.svg']").all()]
     assert len(boxes) == 2 and min(box["width"] for box in boxes) > 480  # They scroll.
     tab.close()
-
-
-# Notebooks.
-
-SMALLER = {
-    "games=512": "games=32",
-    "steps=64": "steps=4",
-    "iteration in range(1, 13)": "iteration in range(1, 3)",
-}
 
 
 def test_the_notebooks_run(monkeypatch):
@@ -249,9 +237,8 @@ def test_the_notebooks_run(monkeypatch):
     for path in sorted(folder.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         sources += ["%reset -f", *(cell.source for cell in cells if cell.cell_type == "code")]
-    text = "\0".join(sources)
-    for large, small in SMALLER.items():
-        text = text.replace(large, small)
+    text = "\0".join(sources).replace("iteration in range(1, 13)", "iteration in range(1, 3)")
+    text = text.replace("games=512", "games=32").replace("steps=64", "steps=4")
     cells = [nbformat.v4.new_code_cell(source) for source in text.split("\0")]
     notebook = nbformat.v4.new_notebook(cells=cells)
     settings = {"metadata": {"path": str(folder)}}

@@ -70,16 +70,6 @@ def test_any_input_at_a_real_terminal_has_an_answer():
 # Ctrl-C.
 
 
-# Executes some lines of Python, and then runs a program.
-PROGRAM = """
-import os, signal, sys, threading, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
-interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
-LINES
-from azjax.cli import run_program
-run_program("azjax.cli.NAME")
-"""
-
 # Computes forever, outside of Python.
 ENDLESS = """
 import jax
@@ -96,8 +86,16 @@ def compute(*arguments):
 """
 
 
-def program(name, lines=""):
-    return PROGRAM.replace("LINES", lines).replace("NAME", name)
+def program(name, lines):
+    """A program that executes some lines of Python first."""
+    return f"""
+import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+{lines}
+from azjax.cli import run_program
+run_program("azjax.cli.{name}")
+"""
 
 
 IMPORTING = """
@@ -146,7 +144,7 @@ DONE = "[done]"
 
 # Runs programs one after the other in a process; a line of input starts the next one. Certificates
 # are of the network alone, because searches compile slowly.
-ALL_PROGRAMS = """
+PROGRAMS = """
 import importlib, json, sys
 from azjax import _interrupts as interrupts
 interrupts.listen()
@@ -204,7 +202,7 @@ def test_screens(tmp_path, monkeypatch):
         terminal.resize(80, 40)
         os.write(terminal.master, b"\n")
 
-    command = ["-W", "error", "-c", ALL_PROGRAMS, json.dumps(programs)]
+    command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
     with Terminal(command, environment(), 100, 40) as terminal:
         finish("train, 100 columns", status=1)
         finish("train, 80 columns", status=1)
