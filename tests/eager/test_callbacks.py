@@ -85,8 +85,7 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
 def list_callbacks(*custom, **plan):
     """Lists the callbacks of a run that began at 0 seconds."""
     others = {"verification": None, "evaluation": Callback(), "certification": None}
-    run = types.SimpleNamespace(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
-    run.loop = types.SimpleNamespace(run=lambda: None)
+    run = Mock(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
     azjax.program.Run.train(run, custom, display=False)
     return run.loop.callbacks
 

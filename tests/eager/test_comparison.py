@@ -7,6 +7,7 @@ import math
 import re
 import types
 from typing import Any
+from unittest.mock import ANY, Mock
 
 import numpy as np
 import optax
@@ -177,21 +178,17 @@ def test_values_are_combined_and_bad_ones_refused(capfd):
 
 def test_options_reach_the_comparison(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("COLUMNS", "100")
-    calls = []
     slow = curves("slow", [[0.5] * 6, [0.2] * 6, [0.0] * 6])
     slower = curves("slower", [[0.5] * 6, [0.5] * 6, [0.2] * 6])
 
-    def record(settings, path, *, tell, **given):
-        calls.append((settings, path, given))
-        return Comparison("tic_tac_toe", [slow, slower])
-
-    monkeypatch.setattr(comparison, "compare", record)
+    trained = Mock(return_value=Comparison("tic_tac_toe", [slow, slower]))
+    monkeypatch.setattr(comparison, "compare", trained)
     monkeypatch.setattr(compare.processes, "set_cpu_devices", lambda number: None)
     path = tmp_path / "c.json"
     words = f"--preset mlp --seeds 6 --iterations 7 --target 0.2 --out {path}"
     assert compare.main(words.split()) == 0
-    given = {"seeds": 6, "iterations": 7}
-    assert calls == [({"default": presets.get("mlp")}, path, given)]
+    given = {"seeds": 6, "iterations": 7, "tell": ANY}
+    trained.assert_called_once_with({"default": presets.get("mlp")}, path, **given)
     out, page = capsys.readouterr().out, path.with_suffix(".html").read_text()
     assert re.search(r"slow +6 of 6 +200 +0.00% +– +3.0\n", out)
     assert re.search(r"slower +6 of 6 +300 +20.00% +– +3.0 +1.50 \[1.50, 1.50\] +0.031", out)

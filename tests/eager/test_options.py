@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import types
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -229,18 +229,14 @@ def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
 
 
 def test_the_lines_about_a_long_computation_become_rare(monkeypatch):
-    waits, times = [], iter([0, 10, 3600, 3600])
-    event = types.SimpleNamespace(set=str, wait=lambda pause: waits.append(pause) or waits[1:])
-    threads = types.SimpleNamespace(
-        Event=lambda: event,
-        Thread=lambda target, daemon: types.SimpleNamespace(start=target, join=str),
-    )
+    wait = Mock(side_effect=[False, True])
+    threads = Mock(Event=lambda: Mock(wait=wait), Thread=lambda target, daemon: Mock(start=target))
     monkeypatch.setattr(console, "_PAUSE", 30.0)
     monkeypatch.setattr(console, "threading", threads)
-    monkeypatch.setattr(console, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr(console, "time", Mock(**{"monotonic.side_effect": [0, 10, 3600, 3600]}))
     with console._lines(str):
         pass
-    assert waits == [30, 360]
+    assert wait.mock_calls == [call(30), call(360)]
 
 
 def test_errors_are_one_sentence_and_name_their_files(capsys):

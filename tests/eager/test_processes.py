@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import types
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import jax
 import numpy as np
@@ -97,9 +97,8 @@ def test_a_lost_connection_ends_a_process_among_several(others):
 
 def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
     waits, fail = [], Mock(side_effect=KeyError("a defect"))
-    thread = types.SimpleNamespace(start=str, join=waits.append, is_alive=bool)
-    threading = types.SimpleNamespace(Thread=lambda **given: thread)
-    monkeypatch.setattr(processes, "threading", threading)
+    thread = Mock(join=waits.append, is_alive=bool)
+    monkeypatch.setattr(processes, "threading", Mock(Thread=lambda **given: thread))
     monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
     programs = (lambda: 0), (lambda: 1), (lambda: 2), fail
     assert [*map(processes.run, programs)] == [0, 1, 2, 1]
@@ -147,16 +146,12 @@ def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
 
 
 def test_a_run_uses_its_seed(monkeypatch):
-    keys = []
-    compiled = types.SimpleNamespace(compile=lambda options: "compiled")
-    step = types.SimpleNamespace(lower=lambda state: compiled)
-    monkeypatch.setattr(program.training, "make_iteration", lambda parts, mesh: step)
-    monkeypatch.setattr(program.training, "abstract_state", lambda parts, mesh: "abstract")
-    monkeypatch.setattr(program.training, "make_state", lambda parts, key, *_: keys.append(key))
-    parts = types.SimpleNamespace(game=types.SimpleNamespace(enumerable=False))
-    for seed, state in ((7, None), (8, None), (9, "restored")):
-        config = dataclasses.replace(Config(), seed=seed)
-        assert program._compile(config, parts, None, 0, state) == (state, "compiled", None)
+    training, parts = Mock(), Mock(**{"game.enumerable": False})
+    monkeypatch.setattr(program, "training", training)
+    for seed in (7, 8):
+        program._compile(dataclasses.replace(Config(), seed=seed), parts, None, 0, None)
+    assert program._compile(Config(), parts, None, 0, "restored")[0] == "restored"
+    keys = [made.args[1] for made in training.make_state.mock_calls]
     assert keys == [jax.random.key(7), jax.random.key(8)]
 
 
@@ -252,18 +247,12 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
 
 @pytest.mark.parametrize(("name", "shown"), [("xterm", 2), ("dumb", 0)])
 def test_a_terminal_that_has_a_cursor_gets_it_back(handlers, monkeypatch, name, shown):
-    written = []
-    system = types.SimpleNamespace(
-        **{name: getattr(os, name) for name in ("devnull", "O_WRONLY")},
-        **{"dup": lambda number: 10 + number, "isatty": lambda number: True},
-        **{"open": lambda path, flags: 13, "dup2": lambda number, place: None},
-        **{"write": lambda *given: written.append(given), "_exit": written.append},
-        environ={"TERM": name},
-    )
+    system = Mock(environ={"TERM": name}, isatty=bool, dup=lambda number: 10 + number)
     monkeypatch.setattr(interrupts, "os", system)
     interrupts._end()
-    cursors = [(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
-    assert written == [*cursors, (12, b"\ninterrupted: not started\n"), 130]
+    cursors = [call.write(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
+    said = call.write(12, b"\ninterrupted: not started\n")
+    assert system.mock_calls[-len(cursors) - 2 :] == [*cursors, said, call._exit(130)]
 
 
 def test_an_outcome_is_printed_once(handlers, capfd):

@@ -119,12 +119,10 @@ def test_verify_returns_whether_the_goal_holds(blunders, lost, arguments, status
         assert simulations == ((2, 7) if "--simulations" in arguments else None)
         return Certificate(**fields | {"blunders": blunders, "losing_lines_second": lost})
 
-    player = type("Anyone", (), {"game": games.make("tic_tac_toe"), "name": None})
+    player = types.SimpleNamespace(game=games.make("tic_tac_toe"), name=None)
     monkeypatch.setattr(custom, "open_player", lambda typed: (pathlib.Path("run"), player))
-    nothing = {"decision_states": None, "action_values": np.zeros((0, 9))}
-    solution = types.SimpleNamespace(decisions=[], **nothing)
+    solution = Mock(decisions=[], action_values=np.zeros((0, 9)), decision_states=None)
     monkeypatch.setattr(verify.console, "solve", lambda game: solution)
-    verdict = types.SimpleNamespace(actions=np.zeros(0, int))
     monkeypatch.setattr(certificates, "verify", issue)
-    monkeypatch.setattr(certificates, "examine", lambda *given: verdict)
+    monkeypatch.setattr(certificates, "examine", Mock(return_value=Mock(actions=np.zeros(0, int))))
     assert verify.main(arguments.split()) == status
