@@ -110,13 +110,10 @@ def files(folder):
 def find_faults(number):
     """Makes damages; returns how many were refused, and the silent ones and the tracebacks."""
     rng, refused, faults = np.random.default_rng(0), 0, []
-    with (
-        tempfile.TemporaryDirectory() as temporary,
-        small_batches(),
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    temporary, patching = tempfile.TemporaryDirectory(), pytest.MonkeyPatch.context()
+    with temporary as name, small_batches(), patching as patch:
         use_listed_players(patch)
-        folder = pathlib.Path(temporary)
+        folder = pathlib.Path(name)
         cases = [make(folder) for make in (explored, repaired)]
         choices = [(resume, stage) for resume, stages in cases for stage in stages]
         expected = {}

@@ -7,10 +7,8 @@ import jax
 
 from azjax import runs, training
 from azjax.networks import ResNetConfig
-from azjax.runs import checkpoint
-from azjax.runs.config import make_parts
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.targets import Targets
+from azjax.runs import checkpoint, make_parts
+from azjax.training import SelfPlayConfig, Targets
 
 conv = functools.partial(ResNetConfig, layers="conv", norm="batch")  # As in the papers.
 

@@ -14,8 +14,7 @@ from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import Certification
 from azjax.proof.certificate import Certificate, VerifiedSearch, searches_to_verify, verify
 from azjax.proof.enumeration import Verdict
-from azjax.runs.config import Config, make_parts
-from azjax.runs.player import Player
+from azjax.runs import Config, Player, make_parts
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.training.parts import SelfPlayConfig
 from refusals import assert_refused
@@ -132,21 +131,24 @@ def test_puct_gumbel_and_the_search_of_the_run_are_verified():
 
 
 class Examined:
-    """A verification with given results in each iteration: blunders, losses, search blunders."""
+    """A verification with given results in each iteration: blunders, losses, search blunders.
+
+    A result of None leaves it without a verdict.
+    """
 
     def __init__(self, results):
         self._results, self.certified = iter(results), []
 
     def next(self):
-        blunders, lost, self.searched = next(self._results)
-        self.verdict = verdict_of(blunders, (0, lost))
+        result = next(self._results)
+        self.blunders, self.lost, self.searched = result or (0, 0, 0)
+        self.verdict = result and verdict_of(self.blunders, (0, self.lost))
 
     def certify(self, loop, seed):
         self.certified.append(loop.iteration)
-        searches, blunders = (VerifiedSearch("puct", 32, self.searched),), self.verdict.blunders
-        given = {"searches": searches, "blunders": int(blunders), "iterations": loop.iteration}
-        given |= {"losing_lines_second": int(self.verdict.losing_lines[1]), "seed": seed}
-        return dataclasses.replace(with_faults([]), **given)
+        searches = (VerifiedSearch("puct", 32, self.searched),)
+        given = {"searches": searches, "blunders": self.blunders, "losing_lines_second": self.lost}
+        return dataclasses.replace(with_faults([]), **given, iterations=loop.iteration, seed=seed)
 
 
 def loop_at(iteration, has_trained=True):
@@ -161,6 +163,7 @@ def loop_at(iteration, has_trained=True):
         ("perfect", [(1, 0, 0), (0, 0, 2), (1, 1, 0), (0, 0, 1)], None, [2, 4, 4]),
         ("unbeatable", [(1, 1, 0), (2, 0, 3), (0, 0, 0), (0, 0, 0)], 2, [2]),
         ("never", [(0, 0, 0)] * 4, None, [4]),
+        ("perfect", [None] * 4, None, [4]),  # Although another process has proved the goal.
     ],
 )
 def test_the_training_stops_when_the_goal_is_proved(
@@ -201,15 +204,3 @@ def test_a_certificate_is_replaced_after_training_and_a_proved_goal_ends_a_resum
     certification.on_iteration(loop)
     certification.on_end(loop)
     assert json.loads(path.read_text())["blunders"] == 1
-
-
-def test_without_a_verdict_training_goes_on_and_its_end_writes_a_certificate(tmp_path):
-    """Although another process has proved the goal."""
-    certify = lambda loop, seed: with_faults([])  # noqa: E731
-    verification = types.SimpleNamespace(verdict=None, certify=certify)
-    loop, path = loop_at(1), tmp_path / "certificate.json"
-    certification = Certification(verification, "perfect", 5, path)
-    certification.on_iteration(loop)
-    assert not loop.stop and not path.exists()
-    certification.on_end(loop)
-    assert json.loads(path.read_text())["blunders"] == 0

@@ -18,11 +18,9 @@ from azjax import comparison
 from azjax.cli import compare
 from azjax.comparison import Comparison, Curves, compare_pairs, holm
 from azjax.players.statistics import elo_difference, fit, mean_proportion, mean_score, proportion
-from azjax.runs import CheckpointError, directory, presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs import CheckpointError, Config, directory, make_parts, presets
 from azjax.search import PUCT, UCT
-from azjax.training.learner import alphazero_loss, make_learner
-from azjax.training.parts import SelfPlayConfig
+from azjax.training import SelfPlayConfig, alphazero_loss, make_learner
 from refusals import assert_refused, check_program
 
 SMALL = Config(selfplay=SelfPlayConfig(games=8, unroll_length=4))

@@ -10,13 +10,9 @@ from azjax import diagnosis
 from azjax.cli import doctor
 from azjax.diagnosis import Finding
 from azjax.players.arena import Match, Tally
-from azjax.runs import create_run
-from azjax.runs.config import Config
-from azjax.search import PUCT
-from azjax.search.evaluators import uniform_evaluator
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.targets import Sample
+from azjax.runs import Config, create_run
+from azjax.search import PUCT, uniform_evaluator
+from azjax.training import LearnerConfig, Sample, SelfPlayConfig
 
 
 def is_alarm(finding, sentence=""):

@@ -19,8 +19,7 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import program
 from azjax.cli import console
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs import Config, make_parts, presets
 from azjax.training import LearnerConfig, SelfPlayConfig
 from refusals import assert_refused
 

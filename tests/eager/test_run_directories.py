@@ -16,9 +16,8 @@ import pytest
 from azjax import runs
 from azjax._files import replacing
 from azjax.progress import Lines
-from azjax.runs import directory, presets
+from azjax.runs import CheckpointError, directory, presets
 from azjax.runs.config import Plan
-from azjax.runs.directory import CheckpointError
 from azjax.training.metrics import Record, make_record, open_records, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused

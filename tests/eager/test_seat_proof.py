@@ -15,8 +15,7 @@ from azjax.players.overrides import Overrides, oriented_overrides
 from azjax.proof import seat_proof
 from azjax.proof.exhaustive import Ends, Exploration
 from azjax.proof.repair import OverrideTable, empty_table, table_path
-from azjax.runs.config import Config, make_parts
-from azjax.runs.player import Player
+from azjax.runs import Config, Player, make_parts
 from azjax.search import PUCT
 from refusals import assert_refused
 from tables import batch

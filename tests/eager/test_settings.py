@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 import typing
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +22,7 @@ from azjax.runs import presets, pretrained
 from azjax.runs.config import Config, Plan
 from azjax.runs.player import read_settings
 from azjax.search import PUCT, UCT, Gumbel, MctxPolicy, make_search, paths, simulate
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
+from azjax.training import LearnerConfig, SelfPlayConfig
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from misere_pile import NIM
@@ -135,9 +135,7 @@ def test_smoke_keeps_kinds_and_shrinks_sizes(name):
     assert small.network.kind == config.network.kind
     assert small.search.algorithm == config.search.algorithm
     assert small.selfplay.games * small.selfplay.unroll_length <= 64
-    assert small.selfplay.archive <= 1024 and bool(small.selfplay.archive) == bool(
-        config.selfplay.archive
-    )
+    assert small.selfplay.archive == min(config.selfplay.archive, 1024)
     assert small.learner.steps * small.learner.batch_size <= 64
     assert small.search.num_simulations <= 4 and small.replay.capacity <= 1024
 
@@ -168,14 +166,10 @@ def test_the_arithmetic_is_a_setting_of_every_kind_of_network():
 
 
 def test_no_setting_is_left_out():
-    classes = set()
-    for name, hint in typing.get_type_hints(Config).items():
-        kinds = find_kinds(hint)
-        found = kinds.classes.values() if kinds else [hint]
-        classes |= {cls for cls in found if dataclasses.is_dataclass(cls)}
-        assert dataclasses.is_dataclass(hint) or kinds or name in ("game", "seed", "parts")
-    classes.remove(configs.CustomNetworkConfig)  # Has no effect.
-    assert {type(settings) for settings in OTHERS} == classes
+    names, classes = zip(*sections(Config), strict=True)
+    assert {f.name for f in dataclasses.fields(Config)} - {*names} == {"game", "seed", "parts"}
+    without = Config, configs.CustomNetworkConfig  # Has no effect.
+    assert {type(settings) for settings in OTHERS} == {*classes} - {*without}
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}
         assert changes.keys() == names - {"kind", "algorithm"}  # Tags, which select the class.
@@ -196,14 +190,9 @@ def test_values_of_any_type_become_float32(tic_tac_toe):
 
 def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, tic_tac_toe):
     """The results are equal, so only the calls of the loops tell them apart."""
-    calls = []
-
-    def spy(module, original, *args):
-        calls.append(module)
-        return original(*args)
-
-    for module in (simulate, paths):
-        monkeypatch.setattr(module, "simulate", functools.partial(spy, module, module.simulate))
+    spies = {module: Mock(wraps=module.simulate) for module in (simulate, paths)}
+    for module, spy in spies.items():
+        monkeypatch.setattr(module, "simulate", spy)
     for platform, grow, size, expected in (
         ("cuda", None, 2, paths),
         ("tpu", None, 2, simulate),
@@ -217,8 +206,9 @@ def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, ti
             patch.setattr(jax, "default_backend", None)
             states = jax.eval_shape(lambda size=size: init_batch(tic_tac_toe, size))
             jax.eval_shape(find, None, jax.random.key(0), states)
-        assert {*calls} == {expected}
-        calls.clear()
+        assert [module for module, spy in spies.items() if spy.called] == [expected]
+        for spy in spies.values():
+            spy.reset_mock()
 
 
 def test_the_policies_of_mctx_have_names(tic_tac_toe):

@@ -11,18 +11,14 @@ import jax.numpy as jnp
 import pytest
 
 from azjax import training
-from azjax.games import make
-from azjax.games.base import init_batch
+from azjax.games import init_batch, make
 from azjax.networks import MLPConfig, base, make_network
 from azjax.players import network_agent
 from azjax.runs.config import Config, make_parts
 from azjax.search import PUCT, Gumbel, make_search, paths, simulate
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
-from azjax.training import memory
-from azjax.training.learner import LearnerConfig
+from azjax.training import LearnerConfig, ReplayConfig, SelfPlayConfig, check_parts, memory
 from azjax.training.memory import check_fits, check_trees
-from azjax.training.parts import SelfPlayConfig, check_parts
-from azjax.training.replay import ReplayConfig
 from refusals import assert_refused
 
 TINY = MLPConfig(hidden=(4,), head_hidden=4)

@@ -76,18 +76,26 @@ def test_a_page_has_the_search_of_its_address_and_is_used_by_keys(browser, expor
         assert page.evaluate("document.activeElement.matches('[data-kind=proof] .az-cell')")
 
 
+LIGHT, DARK = (390, "light"), (1280, "dark")
+
+
 @pytest.mark.parametrize(
-    ("name", "width", "scheme"), [("explain", 390, "light"), ("playground", 1280, "dark")]
+    ("name", "look"),
+    [("explain", LIGHT), ("playground", DARK), ("report", LIGHT), ("report", DARK)],
 )
-def test_pages_are_legible_and_accessible(browser, barriers, exported, name, width, scheme):
-    """A page about a training in the light theme, and the playground in the dark one."""
-    path = exported if name == "explain" else PLAYGROUND / "index.html"
-    with opened(browser, path, width, color_scheme=scheme) as page:
+def test_pages_are_legible_and_accessible(name, look, browser, barriers, exported, trained):
+    """On a phone in the light theme, and on a laptop in the dark one."""
+    width, scheme = look
+    written = trained.run_dir / "report.html"
+    paths = {"explain": exported, "playground": PLAYGROUND / "index.html", "report": written}
+    with opened(browser, paths[name], width, color_scheme=scheme) as page:
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (int(re.search(r"\d+", paper)[0]) < 128) == (scheme == "dark")
         if name == "explain":
             press(component(page, "play"), "thoughts")
             press(component(page, "play"), "truth")
+        elif name == "report":
+            assert page.locator(".az-charts .az-scroll").count() == 4
         else:
             page.wait_for_selector(".az-match [data-cell]")
             page.wait_for_selector("[data-button=reply-3]")
@@ -168,17 +176,6 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
     assert 'data-kind="explorer"' not in page
     shown = capfd.readouterr().out
     assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown
-
-
-# Reports.
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
-def test_a_report_is_accessible(trained, browser, barriers, scheme, width):
-    path = trained.run_dir / "report.html"
-    with opened(browser, path, width, color_scheme=scheme) as page:
-        assert barriers(page) == []
-        assert page.locator(".az-charts .az-scroll").count() == 4
 
 
 def test_an_animation_is_written_and_can_be_read_on_a_phone(trained, browser, tmp_path, capfd):

@@ -14,8 +14,7 @@ import jax
 import numpy as np
 
 from azjax import runs
-from azjax.runs import checkpoint
-from azjax.runs.config import make_parts
+from azjax.runs import checkpoint, make_parts
 from azjax.training import make_mesh
 from trained import process_environment, read, records, without_progress
 

@@ -19,13 +19,9 @@ from azjax import diagnosis, games, training
 from azjax.cli import doctor, verify
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
-from azjax.search import PUCT, Gumbel, MctxPolicy, make_search
-from azjax.search.evaluators import network_evaluator
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.replay import ReplayConfig
+from azjax.runs import Config, make_parts, presets
+from azjax.search import PUCT, Gumbel, MctxPolicy, make_search, network_evaluator
+from azjax.training import LearnerConfig, ReplayConfig, SelfPlayConfig
 from tables import LOOPS, assert_equal, bench, search_by
 from traced_settings import OTHERS, without_effect
 from trained import process_environment, read, train_in
