@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import types
-from unittest.mock import Mock, call
+from unittest.mock import ANY, Mock, call
 
 import pytest
 
@@ -87,15 +87,10 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
 
 
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
-    order = []
-
-    def find(typed):
-        order.append("game")
-        raise ValueError("found")
-
-    monkeypatch.setattr(custom, "find_game", find)
-    monkeypatch.setattr(processes, "set_cpu_devices", order.append)
-    monkeypatch.setattr(processes, "join", lambda: order.append("join"))
+    calls = Mock(**{"find_game.side_effect": ValueError("found")})
+    monkeypatch.setattr(custom, "find_game", calls.find_game)
+    for name in ("set_cpu_devices", "join"):
+        monkeypatch.setattr(processes, name, getattr(calls, name))
     words = ["--game", DOTS, "--cpu-devices", "2"]
     monkeypatch.setattr(sys, "argv", ["train", *words])
     several = [*words, "--distributed", "--run-dir", "run"]
@@ -104,7 +99,8 @@ def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
         (lambda: train._main(several), "found"),
         (lambda: train._main([*several, "--learner.steep", "1"]), "'--learner.steep' is unknown"),
     )
-    assert order == [2, "game", "join", 2, "game"]
+    started = [call.set_cpu_devices(2), call.find_game(ANY)]
+    assert calls.mock_calls == [*started, call.join(), *started]
 
 
 def test_the_number_of_devices(tmp_path, monkeypatch):

@@ -109,14 +109,13 @@ def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
 
 
 def test_a_flag_or_variable_of_the_user_sets_the_number_of_cpu_devices(monkeypatch):
-    numbers = []
-    config = types.SimpleNamespace(update=lambda name, number: numbers.append(number))
-    monkeypatch.setattr(processes, "jax", types.SimpleNamespace(config=config))
+    fake = Mock()
+    monkeypatch.setattr(processes, "jax", fake)
     flag = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     for number, variables in enumerate(({}, flag, {"JAX_NUM_CPU_DEVICES": "4"})):
         monkeypatch.setattr(processes.os, "environ", variables)
         processes.set_cpu_devices(number)
-    assert numbers == [0]
+    assert fake.config.update.mock_calls == [call("jax_num_cpu_devices", 0)]
 
 
 def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
@@ -219,16 +218,16 @@ def test_the_thread_ends_the_process_on_ctrl_c_unless_it_stops_by_itself(monkeyp
         (True, 0.0, request + interrupt, 1),
         (True, 60.0, 2 * interrupt, 0),
     ):
-        ends, (receiver, sender) = [], os.pipe()
+        end, (receiver, sender) = Mock(), os.pipe()
         monkeypatch.setattr(interrupts, "now", interrupts._Now(patient=patient))
         monkeypatch.setattr(interrupts, "_SAME", same)
-        monkeypatch.setattr(interrupts, "_end", lambda ends=ends: ends.append(1))
+        monkeypatch.setattr(interrupts, "_end", end)
         os.write(sender, arriving)
         os.close(sender)
         with pytest.raises(IndexError):  # After the last signal.
             interrupts._watch(receiver)
         os.close(receiver)
-        assert len(ends) == count and not interrupts.now.patient
+        assert end.call_count == count and not interrupts.now.patient
 
 
 def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
