@@ -228,7 +228,7 @@ def test_the_first_argument_of_an_algorithm_is_its_number_of_simulations():
 
 
 def test_refusals(tic_tac_toe):
-    """Of searches, policies, evaluators, and what the functions of `search.mctx_fns` are given."""
+    """Of searches, policies, evaluators, and what the functions of `mctx_fns` are given."""
     key, policy = jax.random.key(0), mctx.gumbel_muzero_policy
     two, others = (init_batch(game, 2) for game in (tic_tac_toe, games.make("connect_four")))
     uniform, network = search.uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)

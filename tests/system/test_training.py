@@ -62,8 +62,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
     selfplay = SelfPlayConfig(games=16, games_at_once=8, unroll_length=4, archive=20_000)
     network, learner = MLPConfig(hidden=(4,), head_hidden=4), LearnerConfig(batch_size=8, steps=1)
     sections = {"selfplay": selfplay, "network": network, "learner": learner}
-    replay = ReplayConfig(capacity=512, shards=2)
-    sections["search"] = Gumbel(num_simulations=2)
+    replay, sections["search"] = ReplayConfig(capacity=512, shards=2), Gumbel(num_simulations=2)
     parts = make_parts(Config(game="pgx:tic_tac_toe", replay=replay, **sections))
     state = training.init(parts, jax.random.key(0))
     assert any(leaf.size == 0 for leaf in jax.tree.leaves(state.games.states))
