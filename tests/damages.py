@@ -13,18 +13,9 @@ import jax
 import numpy as np
 import pytest
 
+import bad_players
 from azjax.proof import exhaustive
 from azjax.proof.seat_proof import explore_seat
-from bad_players import (
-    highest,
-    lowest,
-    make_act,
-    make_player,
-    moves_of,
-    pair,
-    small_batches,
-    use_listed_players,
-)
 
 
 def explored(folder):
@@ -32,8 +23,9 @@ def explored(folder):
 
     Returns `resume(folder) -> results`, and folders at several stages, one of them finished.
     """
-    one = pair("tic_tac_toe")
-    settings = {"act": make_act(one, highest), "seat": 1, "part_size": 40, "starts": ((4,),)}
+    one = bad_players.pair("tic_tac_toe")
+    act = bad_players.make_act(one, bad_players.highest)
+    settings = {"act": act, "seat": 1, "part_size": 40, "starts": ((4,),)}
 
     def resume(path, stop=None):
         steps = exhaustive.explore(one.game, folder=path / "games", **settings)
@@ -45,8 +37,9 @@ def explored(folder):
 
 def repaired(folder):
     """A repair of the pile, interrupted in one of its explorations."""
-    one = pair("misere_pile")
-    player = make_player(moves_of(one.rules, lowest), "misere_pile")
+    one = bad_players.pair("misere_pile")
+    moves = bad_players.moves_of(one.rules, bad_players.lowest)
+    player = bad_players.make_player(moves, "misere_pile")
 
     def resume(path, stop=None):
         steps = explore_seat(player, "first", path, simulations=0, rounds=9)
@@ -110,13 +103,10 @@ def files(folder):
 def find_faults(number):
     """Makes damages; returns how many were refused, and the silent ones and the tracebacks."""
     rng, refused, faults = np.random.default_rng(0), 0, []
-    with (
-        tempfile.TemporaryDirectory() as temporary,
-        small_batches(),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        use_listed_players(patch)
-        folder = pathlib.Path(temporary)
+    temporary, patching = tempfile.TemporaryDirectory(), pytest.MonkeyPatch.context()
+    with temporary as root, bad_players.small_batches(), patching as patch:
+        bad_players.use_listed_players(patch)
+        folder = pathlib.Path(root)
         cases = [make(folder) for make in (explored, repaired)]
         choices = [(resume, stage) for resume, stages in cases for stage in stages]
         expected = {}

@@ -66,8 +66,6 @@ def data_of(path):
 
 # In a browser.
 
-SIZES = {"laptop": (1280, 720), "phone": (390, 844)}
-
 # The heights of text and controls, in pixels, and the boxes of a tree. Text for screen readers has
 # height 0.
 MEASURE = """root => {

@@ -1,6 +1,5 @@
-"""Games, networks, parts of training, records and run directories, small enough for tests."""
+"""Networks, parts of training and run directories, small enough for tests."""
 
-import dataclasses
 import functools
 import types
 
@@ -8,11 +7,8 @@ import jax
 
 from azjax import runs, training
 from azjax.networks import ResNetConfig
-from azjax.runs import checkpoint
-from azjax.runs.config import make_parts
-from azjax.training.metrics import Record
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.targets import Targets
+from azjax.runs import checkpoint, make_parts
+from azjax.training import SelfPlayConfig, Targets
 
 conv = functools.partial(ResNetConfig, layers="conv", norm="batch")  # As in the papers.
 
@@ -49,21 +45,3 @@ def make_run(run_dir, config, iterations=(0,), game=None, network=None):
         at = state.replace(iteration=state.iteration + iteration)
         checkpoint.write(run_dir, checkpoint.copy(at), keep=len(iterations))
     return run_dir
-
-
-LOSSES = {
-    "loss": 2.0,
-    "value_loss": 0.5,
-    "policy_loss": 1.5,
-    "policy_kl": 0.25,
-    "l2": 0.0,
-    "grad_norm": 1.0,
-}
-PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
-PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
-ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
-
-
-def record(iteration, **changes):
-    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, PROOF)
-    return dataclasses.replace(plain, **changes)

@@ -13,12 +13,9 @@ from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import config as configs
 from azjax.runs.config import Config
-from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero, make_search
-from azjax.search.evaluators import uniform_evaluator
+from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero, make_search, uniform_evaluator
+from azjax.training import LearnerConfig, ReplayConfig, SelfPlayConfig
 from azjax.training import step as steps
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.replay import ReplayConfig
 from azjax.training.targets import Sample, TargetConfig, Transition
 
 # Settings that others depend on.

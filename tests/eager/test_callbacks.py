@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,10 +25,10 @@ from refusals import assert_refused
 
 
 class Log(Callback):
-    """Records the calls, and can change the loop."""
+    """Records the calls."""
 
-    def __init__(self, notes, name, at=None, **changes):
-        self.notes, self.name, self.at, self.changes = notes, name, at, changes
+    def __init__(self, notes, name):
+        self.notes, self.name = notes, name
 
     def on_start(self, loop):
         self.notes.append((self.name, "start", loop.iteration))
@@ -35,9 +36,6 @@ class Log(Callback):
     def on_iteration(self, loop):
         self.notes.append((self.name, "iteration", loop.iteration, dict(loop.record.extra)))
         loop.add(**{self.name: float(loop.iteration)})
-        if loop.iteration == self.at:
-            for name, value in self.changes.items():
-                setattr(loop, name, value)
 
     def on_end(self, loop):
         self.notes.append((self.name, "end", loop.iteration))
@@ -47,6 +45,13 @@ class Log(Callback):
 
     def __len__(self):
         return 0  # It is falsy.
+
+
+def after(iteration, act):
+    """Returns a callback that calls a function after this iteration."""
+    callback = Callback()
+    callback.on_iteration = lambda loop: act(loop) if loop.iteration == iteration else None
+    return callback
 
 
 def make_loop(last, *callbacks, loss=1.0):
@@ -64,8 +69,8 @@ def make_loop(last, *callbacks, loss=1.0):
 @pytest.mark.parametrize("change", ["stop", "interrupted"])
 def test_a_callback_ends_the_loop_after_the_iteration(change):
     """Callbacks run in order and see earlier metrics."""
-    notes = []
-    loop = make_loop(9, Log(notes, "a", 2, **{change: True}), Log(notes, "b"))
+    notes, end = [], after(2, lambda loop: setattr(loop, change, True))
+    loop = make_loop(9, Log(notes, "a"), end, Log(notes, "b"))
     with pytest.raises(KeyboardInterrupt) if change == "interrupted" else contextlib.nullcontext():
         loop.run()
     assert notes == [
@@ -80,8 +85,7 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
 def list_callbacks(*custom, **plan):
     """Lists the callbacks of a run that began at 0 seconds."""
     others = {"verification": None, "evaluation": Callback(), "certification": None}
-    run = types.SimpleNamespace(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
-    run.loop = types.SimpleNamespace(run=lambda: None)
+    run = Mock(plan=Plan(**plan), started=0.0, run_dir=pathlib.Path(), **others)
     azjax.program.Run.train(run, custom, display=False)
     return run.loop.callbacks
 
@@ -95,22 +99,13 @@ def test_every_callback_is_called():
     assert notes == [1, 2] and empty.notes[-1] == ("empty", "close")
 
 
-class Slow(Callback):
-    """Makes iterations take these seconds of a clock."""
-
-    def __init__(self, *seconds):
-        self.now, self.seconds = 30.0, seconds
-
-    def on_iteration(self, loop):
-        self.now += self.seconds[loop.iteration - 1]
-
-
 @pytest.mark.parametrize(("limit", "iterations"), [(1, 1), (68.5, 2), (70.5, 3), (84, 4), (86, 5)])
 def test_training_leaves_time_for_what_follows(limit, iterations, monkeypatch):
     """As much as it took to start, 30 seconds, and the longest iteration."""
-    slow = Slow(4, 1, 2, 9, 1)
-    monkeypatch.setattr(azjax.callbacks, "time", types.SimpleNamespace(monotonic=lambda: slow.now))
-    loop = make_loop(5, slow, list_callbacks(max_minutes=limit / 60)[0])
+    times = [30, 34, 35, 37, 46, 47]  # After each iteration.
+    clock = types.SimpleNamespace(monotonic=lambda: times[loop.iteration])
+    monkeypatch.setattr(azjax.callbacks, "time", clock)
+    loop = make_loop(5, list_callbacks(max_minutes=limit / 60)[0])
     loop.run()
     assert loop.iteration == iterations
 
@@ -136,55 +131,33 @@ def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
 
 def test_a_closed_pipe_ends_training_and_a_closed_terminal_does_not(monkeypatch):
     monkeypatch.setattr(interrupts, "now", interrupts._Now())
-
-    def fail(record):
-        raise OSError(record, "closed")
-
     for number, ends in ((errno.EIO, False), (errno.EPIPE, True)):
-        loop = types.SimpleNamespace(record=number, interrupted=False)
-        az.callbacks.Printer(fail).on_iteration(loop)
+        loop = types.SimpleNamespace(record=None, interrupted=False)
+        az.callbacks.Printer(Mock(side_effect=OSError(number, "closed"))).on_iteration(loop)
         assert loop.interrupted == ends == (interrupts.now.signal == signal.SIGPIPE)
 
 
 # Checkpoints.
 
 
-class Saved:
-    """Stands for the files of checkpoints; `write` waits while `held`, or raises `error`."""
-
-    def __init__(self, monkeypatch):
-        self.names, self.error, self.free = [], None, threading.Event()
-        self.free.set()
-        monkeypatch.setattr(azjax.callbacks.checkpoint, "copy", int)
-        monkeypatch.setattr(azjax.callbacks.checkpoint, "write", self.write)
-
-    def write(self, run_dir, iteration, keep):
-        assert self.free.wait(60)
-        if self.error:
-            raise self.error
-        self.names.append(iteration)
-
-
 @pytest.fixture
 def saved(monkeypatch):
-    return Saved(monkeypatch)
+    """Stands for the files of checkpoints; writing waits until it is `free`, or raises `error`."""
+    saved = types.SimpleNamespace(names=[], error=None, free=threading.Event())
+    saved.free.set()
+
+    def write(run_dir, iteration, keep):
+        assert saved.free.wait(60)
+        if saved.error:
+            raise saved.error
+        saved.names.append(iteration)
+
+    monkeypatch.setattr(azjax.callbacks.checkpoint, "copy", int)
+    monkeypatch.setattr(azjax.callbacks.checkpoint, "write", write)
+    return saved
 
 
-class Then(Callback):
-    """Calls a function after an iteration, and another one at the end."""
-
-    def __init__(self, iteration, act, at_end=lambda: None):
-        self.iteration, self.act, self.at_end = iteration, act, at_end
-
-    def on_iteration(self, loop):
-        if loop.iteration == self.iteration:
-            self.act(loop)
-
-    def on_end(self, loop):
-        self.at_end()
-
-
-def saving(every=2):
+def saving(every):
     return az.callbacks.Checkpoints("run", every, 3)
 
 
@@ -202,8 +175,9 @@ def test_training_goes_on_while_a_checkpoint_is_written_and_ends_after_the_last(
         setattr(loop, ends, True)
         threading.Timer(0.2, saved.free.set).start()
 
-    ending = Then(5, end, lambda: at_end.extend(saved.names))
-    loop = make_loop(9, Then(3, release), ending, saving())
+    ending = after(5, end)
+    ending.on_end = lambda loop: at_end.extend(saved.names)
+    loop = make_loop(9, after(3, release), ending, saving(2))
     with pytest.raises(KeyboardInterrupt) if ends == "interrupted" else contextlib.nullcontext():
         loop.run()
     assert names == [] and saved.names == [2, 4, 5]
@@ -216,14 +190,11 @@ def test_errors_of_the_thread_are_raised_or_printed(saved, capfd):
     with pytest.raises(CheckpointError, match="the disk is full"):
         loop.run()
     assert loop.iteration <= 4 and capfd.readouterr().err == ""
-
-    def fail(loop):
-        raise FloatingPointError("the loss became nan")
-
     saved.free.clear()
-    release = Then(3, lambda loop: saved.free.set())
+    release = after(3, lambda loop: saved.free.set())
+    fail = after(3, Mock(side_effect=FloatingPointError("the loss became nan")))
     with pytest.raises(FloatingPointError):
-        make_loop(9, release, Then(3, fail), saving(2)).run()
+        make_loop(9, release, fail, saving(2)).run()
     assert capfd.readouterr().err == "the disk is full\n" and saved.names == []
 
 

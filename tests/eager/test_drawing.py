@@ -1,5 +1,6 @@
 """Pictures of states: stones, values, labels and marks are in the right places and colors."""
 
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -42,8 +43,7 @@ def test_stones_values_and_labels_are_in_their_cells():
     assert rings == {("45", "15"), ("15", "75")}
     crosses = [e.get("d").split("l")[0] for e in parts(picture, "path", "az-x")]
     assert crosses == ["M7.8 7.8", "M37.8 37.8"]
-    look = {"values": np.linspace(0, 2, 9), "labels": ['<b>&"'] + [""] * 8, "last": 4}
-    picture = draw_empty(**look)
+    picture = draw_empty(values=np.linspace(0, 2, 9), labels=['<b>&"'] + [""] * 8, last=4)
     heat = [float(e.get("fill-opacity")) for e in parts(picture, "rect", "az-heat")]
     assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
     assert heat[3:] == [0.7] * 5  # Values above 1 are shown as 1.
@@ -67,11 +67,7 @@ def test_what_cannot_be_drawn_or_written_is_refused(tmp_path, monkeypatch):
         (lambda: check_folder(tmp_path / ("x" * 252)), "cannot be written (File name too long): "),
     )
     check_folder(tmp_path / "old.html")
-
-    def fail(*paths):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", fail)
+    monkeypatch.setattr("os.replace", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError):
         draw_empty().save(tmp_path / "old.html")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
@@ -128,11 +124,9 @@ def test_connect_four_marks_the_stone_that_fell_last():
 
 
 def test_a_batch_has_captions_and_labels_by_state():
-    states = init_batch(azjax.make("tic_tac_toe"), 3)
-    look = {"labels": np.array([["a"] + [""] * 8, ["", "b"] + [""] * 7, ["c"] * 9]), "size": 40}
-    picture = draw_states(
-        azjax.make("tic_tac_toe"), states, ["one", "two", "three"], most=2, **look
-    )
+    game, captions = azjax.make("tic_tac_toe"), ["one", "two", "three"]
+    labels = np.array([["a"] + [""] * 8, ["", "b"] + [""] * 7, ["c"] * 9])
+    picture = draw_states(game, init_batch(game, 3), captions, most=2, labels=labels, size=40)
     assert texts(picture) == ["a", "b", "one", "two", "and 1 more"]
     picture = draw_states(NIM, np.array([[1, 0], [3, 0], [2, 0]], np.int8))
     assert texts(picture) == ["|", "|||", "||"]
@@ -154,10 +148,11 @@ def test_games_have_their_moves_and_their_winners():
         ]
 
     strips = games_strips(game, [play(0, 0, 1), play(0, 1), play(0, -1), play(0, 0)])
-    words = ["the first player wins after 3", "the second player wins after 2"]
-    words += ["the first player wins after 2", "drawn after 2"]
     assert [strip.findtext("summary") for strip in strips] == [
-        f"Game {i}: {text} moves" for i, text in enumerate(words, start=1)
+        "Game 1: the first player wins after 3 moves",
+        "Game 2: the second player wins after 2 moves",
+        "Game 3: the first player wins after 2 moves",
+        "Game 4: drawn after 2 moves",
     ]
     assert [strip.get("open") for strip in strips] == ["open", None, None, None]
     captions = [e.text for e in strips[0].iter("figcaption")]

@@ -28,31 +28,14 @@ def test_the_tests_in_javascript_pass(path):
     assert re.search(r"^# pass [1-9]", done.stdout, re.MULTILINE)
 
 
-def test_modules_are_joined_into_one(tmp_path):
+@pytest.mark.parametrize("folder", [page.FOLDER, PLAYGROUND], ids=["library", "playground"])
+def test_modules_are_joined_into_one(folder, tmp_path):
     """Node finds names that are missing in modules, or that two modules declare."""
-    entries = {"library": page.FOLDER / "main.js", "playground": PLAYGROUND / "main.js"}
-    for name, entry in entries.items():
-        source = page.script(entry)
-        assert not re.search(r"^import|^export |innerHTML|eval\(", source, re.MULTILINE)
-        (tmp_path / f"{name}.mjs").write_text(f"{source}\nexport {{ COMPONENTS, mountPage }};")
-    names = """async (paths) => {
-      const modules = await Promise.all(paths.map((path) => import(path)));
-      return modules.map((module) => [Object.keys(module.COMPONENTS), typeof module.mountPage]);
-    }"""
-    found = evaluate(names, [str(tmp_path / f"{name}.mjs") for name in entries])
-    assert [kind for _, kind in found] == ["function"] * 2
-    assert set(found[1][0]) - set(found[0][0]) == {"playground"}
-
-
-def test_a_module_is_part_of_the_page_only_if_it_is_imported(tmp_path):
-    (tmp_path / "b.js").write_text("export const b = 1;\n")
-    (tmp_path / "c.js").write_text('import { b } from "./b.js";\nexport const c = b;\n')
-    (tmp_path / "unused.js").write_text("never")
-    main = 'import { c } from "./c.js";\nimport { b } from "./b.js";\nexport const d = b + c;\n'
-    (tmp_path / "a.js").write_text(main)
-    assert page.script(tmp_path / "a.js").split("\n") == [
-        *("const b = 1;", "", "const c = b;", "", "const d = b + c;", "")
-    ]
+    source, path = page.script(folder / "main.js"), tmp_path / "one.mjs"
+    assert not re.search(r"^import|^export |innerHTML|eval\(", source, re.MULTILINE)
+    path.write_text(f"{source}\nexport {{ COMPONENTS, mountPage }};")
+    kinds = evaluate("async (path) => Object.keys((await import(path)).COMPONENTS)", str(path))
+    assert ("playground" in kinds) == (folder == PLAYGROUND)
 
 
 # Searches and rules in JavaScript equal the reference implementations in plain Python.
@@ -168,12 +151,9 @@ def test_the_rules_are_those_of_the_reference(name, rules):
 # What pages are made of, and what they reject.
 
 
-FOUR = games.make("connect_four")
-
-
 def test_a_page_starts_with_the_given_search():
     given = Gumbel(num_simulations=5000, gumbel_scale=0.5, maxvisit_init=20.0)
-    data = live_data(FOUR, given)
+    data = live_data(games.make("connect_four"), given)
     settings = data["settings"]
     shown = dataclasses.replace(given, num_simulations=1000, gumbel_scale=0.0)
     assert dataclasses.asdict(shown).items() <= settings.items()

@@ -9,14 +9,15 @@ import subprocess
 import sys
 import time
 import types
+from unittest.mock import ANY, Mock, call
 
 import pytest
 
 import misere_pile
 from azjax import _processes as processes
-from azjax import cli, runs
+from azjax import cli, program, runs
 from azjax._commands import command
-from azjax.cli import console, custom, parsing, train
+from azjax.cli import console, custom, train
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Plan
@@ -45,17 +46,20 @@ def test_an_option_chooses_the_kind_of_network():
 
 
 def test_a_game_has_its_preset_unless_another_is_chosen():
-    for arguments, preset, game in [
-        ("", "default", "tic_tac_toe"),
-        ("--smoke --game=connect_four", "connect_four", "connect_four"),
-        ("--game pgx:go_5x5", "large", "pgx:go_5x5"),
-        ("--game connect_four:4x4", "enumerable", "connect_four:4x4"),
-        ("--preset connect_four", "connect_four", "connect_four"),
-        ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
+    """Its run has the names of both."""
+    four = "connect_four:4x5"
+    for arguments, preset, game, name in [
+        ("", "default", "tic_tac_toe", "tic_tac_toe-default"),
+        ("--smoke --game=connect_four", "connect_four", "connect_four", "connect_four"),
+        ("--game pgx:go_5x5", "large", "pgx:go_5x5", "pgx-go_5x5-large"),
+        (f"--game {four}", "enumerable", four, "connect_four-4x5-enumerable"),
+        ("--preset connect_four", "connect_four", "connect_four", "connect_four"),
+        ("--preset mlp --game nim", "mlp", "nim", "nim-mlp"),
     ]:
         found, config = parse(arguments), presets.get(preset)
         config = presets.smoke(config) if "--smoke" in arguments else config
         assert (found.preset, found.config) == (preset, dataclasses.replace(config, game=game))
+        assert str(program._name_runs(game, preset)) == f"runs/{name}"
     plan = parse("--smoke --no-report --checkpoint_every=3 --max-iterations 4").plan
     assert plan == Plan("never", 4, checkpoint_every=3, report=False)
 
@@ -83,24 +87,20 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
 
 
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
-    order = []
-
-    def find(typed):
-        order.append("game")
-        raise ValueError("found")
-
-    monkeypatch.setattr(custom, "find_game", find)
-    monkeypatch.setattr(processes, "set_cpu_devices", order.append)
-    monkeypatch.setattr(processes, "join", lambda: order.append("join"))
+    calls = Mock(**{"find_game.side_effect": ValueError("found")})
+    monkeypatch.setattr(custom, "find_game", calls.find_game)
+    for name in ("set_cpu_devices", "join"):
+        monkeypatch.setattr(processes, name, getattr(calls, name))
     words = ["--game", DOTS, "--cpu-devices", "2"]
     monkeypatch.setattr(sys, "argv", ["train", *words])
-    with pytest.raises(ValueError, match="found"):
-        train._main(None)
     several = [*words, "--distributed", "--run-dir", "run"]
-    for wrong, message in ([], "found"), (["--learner.steep", "1"], "'--learner.steep' is unknown"):
-        with pytest.raises(ValueError, match=message):
-            train._main([*several, *wrong])
-    assert order == [2, "game", "join", 2, "game"]
+    assert_refused(
+        (lambda: train._main(None), "found"),
+        (lambda: train._main(several), "found"),
+        (lambda: train._main([*several, "--learner.steep", "1"]), "'--learner.steep' is unknown"),
+    )
+    started = [call.set_cpu_devices(2), call.find_game(ANY)]
+    assert calls.mock_calls == [*started, call.join(), *started]
 
 
 def test_the_number_of_devices(tmp_path, monkeypatch):
@@ -115,28 +115,16 @@ def test_the_number_of_devices(tmp_path, monkeypatch):
     assert numbers == [4, 1, 3, 1]
 
 
-def test_the_last_of_equal_options_counts():
-    line = "--smoke --no_smoke --run_dir a --run-dir=b --resume --network.kind mlp"
-    run_dir = pathlib.Path("b")
-    given = {"smoke": False, "run_dir": run_dir, "resume": True, "network.kind": "mlp"}
-    assert parsing.read(train.Options(), line.split(), "azjax train") == given
-
-
 SAVED_PLAN = {"until": "never", "cpu_devices": 3}
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
     rows = [
-        (
-            "--preset=mlp --network.norm=layer",
-            "--network.norm is a setting of resnet: leave",
-            "--network.kind",
-        ),
+        ("--preset=mlp --network.norm=layer", "norm is a setting of resnet: ...--network.kind"),
         ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
         ("--learner.steps 1 2", "'2' is unknown here"),
         ("--learner.steps", "--learner.steps: expected one argument"),
         ("--learner.steep 1", "'--learner.steep' is unknown", "--help lists what is allowed"),
-        ("--learner.batch-size 0", "--learner.batch-size is 0: use 1 or more"),
         ("--network.kind custom", "--network.kind is 'custom': use 'resnet' or 'mlp'"),
         ("--resume", "--resume needs the folder of the run: add --run-dir runs/NAME"),
         (f"--network {PILE} --network.kind mlp", "names a custom network: leave --network.kind"),
@@ -145,20 +133,18 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         (f"--parts {PILE}", "misere_pile.py:make returns Game: return a Parts, or name another"),
     ]
     # A resumed run keeps its settings.
-    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), SAVED_PLAN)
-    for words, said in [
-        ("--network.kind mlp", "network.kind was 'resnet', not 'mlp'"),
-        ("--network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or add"),
-        ("--preset paper", "a resumed run keeps its settings: leave --preset out"),
-        (f"--network {PILE}", "was trained without --network: leave it out"),
-    ]:
-        rows.append((f"--resume --run-dir {tmp_path / 'run'} {words}", said))
-    error = ValueError, runs.CheckpointError
-    assert_refused(
-        *((functools.partial(parse, words), *said) for words, *said in rows), error=error
-    )
-    resumed = parse(f"--run-dir {tmp_path / 'run'} --resume --until never --max-iterations 9")
-    assert resumed.config == presets.smoke(presets.get("default"))
+    config, resume = presets.smoke(presets.get("default")), f"--resume --run-dir {tmp_path}/run"
+    runs.create_run(tmp_path / "run", config, SAVED_PLAN)
+    rows += [
+        (f"{resume} --network.kind mlp", "network.kind was 'resnet', not 'mlp'"),
+        (f"{resume} --network.hidden 4", "--network.hidden is a setting of mlp: leave it out, or"),
+        (f"{resume} --preset paper", "a resumed run keeps its settings: leave --preset out"),
+        (f"{resume} --network {PILE}", "was trained without --network: leave it out"),
+    ]
+    calls = [(functools.partial(parse, words), *said) for words, *said in rows]
+    assert_refused(*calls, error=(ValueError, runs.CheckpointError))
+    resumed = parse(f"{resume} --until never --max-iterations 9")
+    assert resumed.config == config
     assert (resumed.plan.until, resumed.plan.max_iterations) == ("never", 9)
     assert runs.read_run(tmp_path / "run")[1:] == (Plan(until="never"), 3)
 
@@ -239,18 +225,14 @@ def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
 
 
 def test_the_lines_about_a_long_computation_become_rare(monkeypatch):
-    waits, times = [], iter([0, 10, 3600, 3600])
-    event = types.SimpleNamespace(set=str, wait=lambda pause: waits.append(pause) or waits[1:])
-    threads = types.SimpleNamespace(
-        Event=lambda: event,
-        Thread=lambda target, daemon: types.SimpleNamespace(start=target, join=str),
-    )
+    wait = Mock(side_effect=[False, True])
+    threads = Mock(Event=lambda: Mock(wait=wait), Thread=lambda target, daemon: Mock(start=target))
     monkeypatch.setattr(console, "_PAUSE", 30.0)
     monkeypatch.setattr(console, "threading", threads)
-    monkeypatch.setattr(console, "time", types.SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr(console, "time", Mock(**{"monotonic.side_effect": [0, 10, 3600, 3600]}))
     with console._lines(str):
         pass
-    assert waits == [30, 360]
+    assert wait.mock_calls == [call(30), call(360)]
 
 
 def test_errors_are_one_sentence_and_name_their_files(capsys):
@@ -259,11 +241,7 @@ def test_errors_are_one_sentence_and_name_their_files(capsys):
         (file, "openings.txt: No such file or directory"),
         (FloatingPointError("loss became nan"), "loss became nan"),
     ):
-
-        def fail(error=error):
-            raise error
-
-        assert console.run(fail, "not started") == 2
+        assert console.run(Mock(side_effect=error), "not started") == 2
         assert capsys.readouterr().err == f"error: {said}\n"
 
 

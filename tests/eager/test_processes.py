@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import types
+from unittest.mock import Mock, call
 
 import jax
 import numpy as np
@@ -18,8 +19,7 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax import program
 from azjax.cli import console
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs import Config, make_parts, presets
 from azjax.training import LearnerConfig, SelfPlayConfig
 from refusals import assert_refused
 
@@ -32,8 +32,7 @@ def test_jax_has_the_index_of_a_process_in_its_private_state():
 def test_processes_with_unequal_numbers_of_devices_are_rejected(monkeypatch):
     devices = [types.SimpleNamespace(process_index=index) for index in (0, 0, 1)]
     monkeypatch.setattr(jax, "devices", lambda: devices)
-    with pytest.raises(ValueError, match="have .1, 2. devices: give each the same"):
-        processes.check_devices()
+    assert_refused((processes.check_devices, "have [1, 2] devices: give each the same"))
 
 
 @pytest.fixture
@@ -64,16 +63,16 @@ def test_requests_and_errors_reach_all_processes(others):
     others.text = ""
     for error, sent in [(ValueError(), "ValueError"), (KeyError("name"), "'name'")]:
         with pytest.raises(type(error)):
-            processes.in_all(lambda error=error: (_ for _ in ()).throw(error))
+            processes.in_all(Mock(side_effect=error))
         assert bytes(others.sent).rstrip(b"\0").decode() == sent
     assert processes.gather("i" + "ä" * 2000)[0] == "i" + "ä" * 511
 
 
 def test_only_the_first_process_acts(others, monkeypatch):
     acted = []
-    for index in (0, 1):
+    for index in (1, 0):
         monkeypatch.setattr(jax, "process_index", lambda index=index: index)
-        processes.in_first(lambda index=index: acted.append(index))
+        processes.in_first(lambda: acted.append(jax.process_index()))
     assert acted == [0]
 
 
@@ -96,13 +95,9 @@ def test_a_lost_connection_ends_a_process_among_several(others):
 
 
 def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
-    def fail():
-        raise KeyError("a defect")
-
-    waits = []
-    thread = types.SimpleNamespace(start=str, join=waits.append, is_alive=bool)
-    threading = types.SimpleNamespace(Thread=lambda **given: thread)
-    monkeypatch.setattr(processes, "threading", threading)
+    waits, fail = [], Mock(side_effect=KeyError("a defect"))
+    thread = Mock(join=waits.append, is_alive=bool)
+    monkeypatch.setattr(processes, "threading", Mock(Thread=lambda **given: thread))
     monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
     programs = (lambda: 0), (lambda: 1), (lambda: 2), fail
     assert [*map(processes.run, programs)] == [0, 1, 2, 1]
@@ -114,14 +109,13 @@ def test_the_others_wait_less_for_a_process_that_failed(monkeypatch, capfd):
 
 
 def test_a_flag_or_variable_of_the_user_sets_the_number_of_cpu_devices(monkeypatch):
-    numbers = []
-    config = types.SimpleNamespace(update=lambda name, number: numbers.append(number))
-    monkeypatch.setattr(processes, "jax", types.SimpleNamespace(config=config))
+    fake = Mock()
+    monkeypatch.setattr(processes, "jax", fake)
     flag = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     for number, variables in enumerate(({}, flag, {"JAX_NUM_CPU_DEVICES": "4"})):
         monkeypatch.setattr(processes.os, "environ", variables)
         processes.set_cpu_devices(number)
-    assert numbers == [0]
+    assert fake.config.update.mock_calls == [call("jax_num_cpu_devices", 0)]
 
 
 def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
@@ -135,12 +129,11 @@ def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
         assert fitted.replay.shards == parts.replay.shards
         return fitted.replay.shards, mesh.size, capfd.readouterr().err
 
-    shards, size, said = fit(fixed=True)
-    assert (shards, size) == (2, 2)
-    assert said.startswith("2 of 3 devices are used: no larger number")
-    games = {"selfplay": SelfPlayConfig(games=48, unroll_length=4)}
-    assert fit(**games, learner=LearnerConfig(batch_size=32))[:2] == (2, 2)  # 3 divides 48 only.
-    many = games | {"learner": LearnerConfig(batch_size=96)}
+    *numbers, note = fit(fixed=True)
+    assert numbers == [2, 2] and note.startswith("2 of 3 devices are used: no larger number")
+    many = {"selfplay": SelfPlayConfig(games=48, unroll_length=4)}
+    assert fit(**many, learner=LearnerConfig(batch_size=32))[:2] == (2, 2)  # 3 divides 48 only.
+    many["learner"] = LearnerConfig(batch_size=96)
     assert fit(**many) == (3, 3, "3 devices: replay.shards 3 instead of 2\n")
     # Several processes use all devices, also for a resumed run, whose settings they must divide.
     monkeypatch.setattr(jax, "process_count", lambda: 3)
@@ -151,39 +144,24 @@ def test_shards_fit_the_devices_unless_they_are_fixed(monkeypatch, capfd):
 
 
 def test_a_run_uses_its_seed(monkeypatch):
-    keys = []
-    compiled = types.SimpleNamespace(compile=lambda options: "compiled")
-    step = types.SimpleNamespace(lower=lambda state: compiled)
-    monkeypatch.setattr(program.training, "make_iteration", lambda parts, mesh: step)
-    monkeypatch.setattr(program.training, "abstract_state", lambda parts, mesh: "abstract")
-    monkeypatch.setattr(program.training, "make_state", lambda parts, key, *_: keys.append(key))
-    parts = types.SimpleNamespace(game=types.SimpleNamespace(enumerable=False))
-    for seed, state in ((7, None), (8, None), (9, "restored")):
-        config = dataclasses.replace(Config(), seed=seed)
-        assert program._compile(config, parts, None, 0, state) == (state, "compiled", None)
+    training, parts = Mock(), Mock(**{"game.enumerable": False})
+    monkeypatch.setattr(program, "training", training)
+    for seed in (7, 8):
+        program._compile(dataclasses.replace(Config(), seed=seed), parts, None, 0, None)
+    assert program._compile(Config(), parts, None, 0, "restored")[0] == "restored"
+    keys = [made.args[1] for made in training.make_state.mock_calls]
     assert keys == [jax.random.key(7), jax.random.key(8)]
 
 
 # Signals and closed streams within a program.
 
 
-# Signals while a program can stop by itself, in the order of their arrival; then its exit status.
-ARRIVALS = [
-    ([signal.SIGINT], 130),
-    ([signal.SIGTERM], 143),
-    ([signal.SIGTERM, signal.SIGTERM, signal.SIGHUP], 143),  # As of a system that shuts down.
-    ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 129),  # As of a terminal that is closed.
-]
-
-
 @pytest.fixture
 def handlers(monkeypatch):
     """The handlers with which programs start, even if the tests ignore signals."""
-    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    before = {number: signal.getsignal(number) for number in numbers}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    first = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    first[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in first.items()}
     monkeypatch.setattr(interrupts, "now", interrupts._Now())
     monkeypatch.setattr(interrupts, "_SAME", 0.02)
     yield
@@ -191,19 +169,26 @@ def handlers(monkeypatch):
         signal.signal(number, handler)
 
 
-def test_a_program_that_stops_by_itself_reports_the_first_signal(handlers, capfd):
-    for numbers, status in ARRIVALS:
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [
+        ([signal.SIGINT], 130),
+        ([signal.SIGTERM], 143),
+        ([signal.SIGTERM, signal.SIGTERM, signal.SIGHUP], 143),  # As of a system that shuts down.
+        ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 129),  # As of a terminal that is closed.
+    ],
+)
+def test_a_program_that_stops_by_itself_reports_the_first_signal(numbers, status, handlers, capfd):
+    def program():
+        with interrupts.Request() as request:
+            for number in numbers:
+                signal.raise_signal(number)
+                time.sleep(interrupts._SAME)
+        assert request.made
+        raise KeyboardInterrupt
 
-        def program(numbers=numbers):
-            with interrupts.Request() as request:
-                for number in numbers:
-                    signal.raise_signal(number)
-                    time.sleep(interrupts._SAME)
-            assert request.made
-            raise KeyboardInterrupt
-
-        assert console.run(program, "saved") == status
-        assert capfd.readouterr().err == "interrupted: saved\n"
+    assert console.run(program, "saved") == status
+    assert capfd.readouterr().err == "interrupted: saved\n"
 
 
 def test_a_second_ctrl_c_does_not_wait_but_one_signal_that_arrives_twice_does(handlers):
@@ -233,16 +218,16 @@ def test_the_thread_ends_the_process_on_ctrl_c_unless_it_stops_by_itself(monkeyp
         (True, 0.0, request + interrupt, 1),
         (True, 60.0, 2 * interrupt, 0),
     ):
-        ends, (receiver, sender) = [], os.pipe()
+        end, (receiver, sender) = Mock(), os.pipe()
         monkeypatch.setattr(interrupts, "now", interrupts._Now(patient=patient))
         monkeypatch.setattr(interrupts, "_SAME", same)
-        monkeypatch.setattr(interrupts, "_end", lambda ends=ends: ends.append(1))
+        monkeypatch.setattr(interrupts, "_end", end)
         os.write(sender, arriving)
         os.close(sender)
         with pytest.raises(IndexError):  # After the last signal.
             interrupts._watch(receiver)
         os.close(receiver)
-        assert len(ends) == count and not interrupts.now.patient
+        assert end.call_count == count and not interrupts.now.patient
 
 
 def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
@@ -260,18 +245,12 @@ def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_tha
 
 @pytest.mark.parametrize(("name", "shown"), [("xterm", 2), ("dumb", 0)])
 def test_a_terminal_that_has_a_cursor_gets_it_back(handlers, monkeypatch, name, shown):
-    written = []
-    system = types.SimpleNamespace(
-        **{name: getattr(os, name) for name in ("devnull", "O_WRONLY")},
-        **{"dup": lambda number: 10 + number, "isatty": lambda number: True},
-        **{"open": lambda path, flags: 13, "dup2": lambda number, place: None},
-        **{"write": lambda *given: written.append(given), "_exit": written.append},
-        environ={"TERM": name},
-    )
+    system = Mock(environ={"TERM": name}, isatty=bool, dup=lambda number: 10 + number)
     monkeypatch.setattr(interrupts, "os", system)
     interrupts._end()
-    cursors = [(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
-    assert written == [*cursors, (12, b"\ninterrupted: not started\n"), 130]
+    cursors = [call(number, interrupts._SHOW_CURSOR) for number in (11, 12)][:shown]
+    assert system.write.mock_calls == [*cursors, call(12, b"\ninterrupted: not started\n")]
+    assert system.mock_calls[-1] == call._exit(130)
 
 
 def test_an_outcome_is_printed_once(handlers, capfd):
@@ -295,12 +274,11 @@ def test_a_program_that_stops_by_itself_waits_for_the_signal_thread(monkeypatch)
     monkeypatch.setattr(interrupts, "now", now)
 
     def listen():
-        time.sleep(0.1)
         heard.append(now.patient)
         now.patient = False
 
     with interrupts.Request() as request:
-        thread = threading.Thread(target=listen)
+        thread = threading.Timer(0.1, listen)
         thread.start()
         signal.raise_signal(signal.SIGTERM)
     thread.join()

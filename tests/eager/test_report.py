@@ -8,9 +8,7 @@ import pytest
 
 from azjax import games, runs
 from azjax.comparison import Curves
-from azjax.runs import presets
-from azjax.runs.config import make_parts
-from azjax.runs.player import Player
+from azjax.runs import Player, make_parts, presets
 from azjax.viz import page, report
 from azjax.viz.chart import _compare as compare_axis
 from azjax.viz.chart import line_chart, side_by_side

@@ -16,13 +16,11 @@ import pytest
 from azjax import runs
 from azjax._files import replacing
 from azjax.progress import Lines
-from azjax.runs import directory, presets
+from azjax.runs import CheckpointError, directory, presets
 from azjax.runs.config import Plan
-from azjax.runs.directory import CheckpointError
-from azjax.training.metrics import make_record, open_records, read_records
+from azjax.training.metrics import Record, make_record, open_records, read_records
 from azjax.training.step import Metrics
 from refusals import assert_refused
-from small import ERRORS, LOSSES, PROOF, record
 from trained import files
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -111,11 +109,11 @@ def test_settings_of_custom_parts_and_a_plan_are_complete(path):
     config = runs.Config(game="hex:4", seed=3, parts="mine.py:make")
     plan = {"max_iterations": 7, "cpu_devices": 2}
     runs.create_run(path, config, plan)
-    assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
     content = json.loads((path / "plan.json").read_text())
     (path / "plan.json").write_text(json.dumps(content | {"strength_every": 3}))  # Of old runs.
     assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
-    (path / "plan.json").write_text(json.dumps({n: v for n, v in content.items() if n != "until"}))
+    del content["until"]
+    (path / "plan.json").write_text(json.dumps(content))
     said = "plan.json cannot be used (until is missing): restore the file"
     assert_refused((lambda: runs.read_run(path), said), error=CheckpointError)
 
@@ -150,8 +148,8 @@ def test_names_the_holder(tmp_path):
         with directory.lock(tmp_path / "c.json.lock", "writes c.json"):  # Of a single file.
             pass
         name.write_text("")
-        with pytest.raises(CheckpointError, match=f"^another process trains in {tmp_path}: wait"):
-            hold(tmp_path)
+        said = f"another process trains in {tmp_path}: wait"
+        assert_refused((lambda: hold(tmp_path), said), error=CheckpointError)
     with pytest.raises(ZeroDivisionError), directory.hold(tmp_path):
         raise ZeroDivisionError
     name.write_bytes(b"process 1 on host \xff")  # A file without a holder is free.
@@ -165,9 +163,8 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(path, tmp_path):
     (tmp_path / "link").symlink_to("run")  # The folder itself may be a link.
     for name in (directory.LOCK, "checkpoints", ".plan.json.tmp"):
         (path / name).symlink_to("../outside")
-        with pytest.raises(CheckpointError) as error:
-            hold(tmp_path / "link")
-        assert f"link/{name} is a link to ../outside, and azjax writes only" in str(error.value)
+        said = f"link/{name} is a link to ../outside, and azjax writes only"
+        assert_refused((lambda: hold(tmp_path / "link"), said), error=CheckpointError)
         (path / name).unlink()
     assert hold(tmp_path / "link") == MINE
     assert (tmp_path / "outside").read_text() == "kept"
@@ -176,39 +173,42 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(path, tmp_path):
 # Records of iterations.
 
 
-NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
-MEASURED = Metrics(  # In the order of XLA.
-    dict(sorted(zip(NAMES, np.float32(range(1, 8)), strict=True))), np.float32(40)
-)
+LOSSES = {"loss": 2.0, "value_loss": 0.5, "policy_loss": 1.5, "policy_kl": 0.25}
+LOSSES |= {"l2": 0.0, "grad_norm": 1.0}
+PROOF = {"blunders": 4321, "losing_lines_first": 87, "losing_lines_second": 553}
+PROOF |= {"value_sign_errors": 99, "value_error": 0.5}
 
 
-def write(path, iterations, after=0, **changes):
+def record(iteration, **changes):
+    plain = Record(iteration, 1.5 * iteration, 100, 1234.5, LOSSES, PROOF)
+    return dataclasses.replace(plain, **changes)
+
+
+def write(path, iterations, after=0):
     with open_records(path, after) as file:
         for iteration in iterations:
-            file.write(json.dumps(record(iteration, **changes).as_dict()) + "\n")
+            file.write(json.dumps(record(iteration).as_dict()) + "\n")
 
 
 def test_a_record_has_every_metric():
-    now = time.monotonic()
-    made = make_record(9, MEASURED, before=now - 2, started=now - 30)
-    assert list(made.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
+    now, losses = time.monotonic(), LOSSES | {"another": 7.0}
+    measured = Metrics(dict(sorted(losses.items())), np.float32(40))  # In the order of XLA.
+    made = make_record(9, measured, before=now - 2, started=now - 30)
+    assert list(made.losses.items()) == list(losses.items())
     assert (made.iteration, made.games) == (9, 40)
     assert 15 < made.games_per_second <= 20 and 30 <= made.seconds < 40
-    made = made.add(blunders=11).add(elo=3.0)
-    assert made.extra == {"blunders": 11, "elo": 3.0}
-    flat = made.as_dict()
+    flat = made.add(blunders=11).add(elo=3.0).as_dict()
     assert (flat["blunders"], flat["elo"], flat["another"]) == (11, 3, 7)
 
 
 def test_only_scalars_with_new_names_are_added():
     made = record(1, losses=LOSSES | {"another": 1.0}, extra={})
-    wrong = ("high", "str: add one"), (None, "NoneType"), (jnp.ones((2, 3)), "ArrayImpl: add")
+    taken, refused = ("loss", "another", "games", "extra"), "the record has a metric ...already: "
     assert_refused(
-        *((functools.partial(made.add, elo=x), f"elo is of ...{said}") for x, said in wrong),
-        *(
-            (functools.partial(made.add, **{name: 1}), f"metric {name} already: ...name")
-            for name in ("loss", "another", "games", "extra")
-        ),
+        *((functools.partial(made.add, **{name: 1}), refused, name) for name in taken),
+        (lambda: made.add(elo="high"), "the metric elo is of type str: add one"),
+        (lambda: made.add(elo=None), "NoneType"),
+        (lambda: made.add(elo=jnp.ones((2, 3))), "ArrayImpl: add"),
     )
     numbers = [3, 0.5, True, np.int8(2), np.float32(0.5), np.array(3), jnp.bfloat16(0.5)]
     made = made.add(**{f"number_{index}": number for index, number in enumerate(numbers)})
@@ -232,15 +232,11 @@ def test_records_after_the_checkpoint_are_dropped(tmp_path):
 def test_a_damaged_file_is_not_rewritten(tmp_path):
     """Only an incomplete last line is ignored."""
     path = tmp_path / "metrics.jsonl"
-    write(path, [1, 2, 9])
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:2], '{"iteration": 3\n', *lines[2:]]))
-    before = path.read_bytes()
-    said = "line 3, is damaged: restore the file"
-    assert_refused((functools.partial(open_records, path, after=2), said))
-    assert path.read_bytes() == before
-    path.write_text("".join([*lines[:2], '{"iteration": 3']))
-    assert [r["iteration"] for r in read_records(path)] == [1, 2]
+    path.write_text(text := '{"iteration": 1}\n{"iteration": 2\n{"iteration": 3}\n')
+    assert_refused((lambda: open_records(path, after=1), "line 2, is damaged: restore the file"))
+    assert path.read_text() == text
+    path.write_text('{"iteration": 1}\n{"iteration": 2')
+    assert read_records(path) == [{"iteration": 1}]
 
 
 IN_A_PIPE = """\
@@ -267,12 +263,10 @@ iteration  seconds    loss  blunders       losing lines
 
 
 def test_lines_in_a_pipe(capsys):
-    lines = Lines()
-    extra = {"elo": 12.3456, "patience": 2}
-    losses = {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
+    lines, losses = Lines(), {"loss": 2.0, "l2": 0.125, "reply": 0.5, "grad_norm": 1.0}
     lines.print(record(7))
-    lines.print(record(8, extra=ERRORS))
-    lines.print(record(9, extra=extra, losses=losses))
+    lines.print(record(8, extra={"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}))
+    lines.print(record(9, extra={"elo": 12.3456, "patience": 2}, losses=losses))
     assert capsys.readouterr().out == IN_A_PIPE
 
 
@@ -280,7 +274,7 @@ def test_columns_fit_the_terminal_and_their_heading_is_in_sight(capsys, monkeypa
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LINES", "4")
-    few = {"blunders": 5, "losing_lines_first": 5, "losing_lines_second": 5}
+    few = dict.fromkeys(("blunders", "losing_lines_first", "losing_lines_second"), 5)
     lines = Lines()
     lines.print(record(6, extra={}))
     lines.print(record(7))

@@ -15,16 +15,13 @@ from azjax.players.overrides import Overrides, oriented_overrides
 from azjax.proof import seat_proof
 from azjax.proof.exhaustive import Ends, Exploration
 from azjax.proof.repair import OverrideTable, empty_table, table_path
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
-from azjax.runs.player import Player
+from azjax.runs import Config, Player, make_parts
 from azjax.search import PUCT
 from refusals import assert_refused
 from tables import batch
 
-SMOKE = presets.smoke(presets.get("default"))
 TINY = MLPConfig(hidden=(4,), head_hidden=4)
-PARTS = make_parts(Config(network=TINY, search=SMOKE.search))
+PARTS = make_parts(Config(network=TINY))
 PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
 START = Exploration(0, 1, 1, Ends(0, np.zeros(3, int), np.zeros(3)), None)
 EMPTY = empty_table(PARTS.game)
@@ -35,18 +32,13 @@ def table_of(cell, action):
     return OverrideTable(states, np.array([action], np.int32), np.zeros((1, 9), bool))
 
 
-def exploration(lost=0):
-    return START._replace(ends=START.ends._replace(moves=np.array([5, 5, lost])))
-
-
-ONCE, COPIES = "", "-copies"
 STEPS = [  # Symmetric, exact, simulations, table, lost games; steps, still symmetric.
-    (False, False, 0, EMPTY, 0, [ONCE], False),
-    (True, False, 0, EMPTY, 0, [ONCE, COPIES], False),
-    (True, False, 0, EMPTY, 1, [ONCE], True),
-    (True, True, 0, EMPTY, 0, [ONCE], True),
-    (True, True, 4, EMPTY, 0, [ONCE, COPIES], False),
-    (True, True, 0, table_of(4, 0), 0, [ONCE, COPIES], False),
+    (False, False, 0, EMPTY, 0, [""], False),
+    (True, False, 0, EMPTY, 0, ["", "-copies"], False),
+    (True, False, 0, EMPTY, 1, [""], True),
+    (True, True, 0, EMPTY, 0, [""], True),
+    (True, True, 4, EMPTY, 0, ["", "-copies"], False),
+    (True, True, 0, table_of(4, 0), 0, ["", "-copies"], False),
 ]
 
 
@@ -69,7 +61,8 @@ def test_all_copies_are_explored_unless_the_moves_are_exact(tmp_path, monkeypatc
         def explore(game, act, seat, folder, explored=explored, lost=lost, **settings):
             assert (game, seat) == (PARTS.game, 1)
             explored.append((folder, settings))
-            yield (last := exploration(lost)._replace(ply=len(explored)))
+            ends = START.ends._replace(moves=np.array([5, 5, lost]))
+            yield (last := START._replace(ply=len(explored), ends=ends))
             return last
 
         monkeypatch.setattr(seat_proof.exhaustive, "explore", explore)
@@ -79,9 +72,8 @@ def test_all_copies_are_explored_unless_the_moves_are_exact(tmp_path, monkeypatc
         proof = returned(seat_proof._Games(player, 1, simulations, path).explore(table))
         begin = f"6-second-{simulations}-" + "overrides-" * len(table.actions)
         begin += seat_proof._digest(player, table)
-        assert [folder.name for folder, _ in explored] == [begin + step for step in steps]
-        symmetries = [symmetric if step == ONCE else False for step in steps]
-        assert [given["symmetric"] for _, given in explored] == symmetries
+        expected = [(begin + step, symmetric and not step) for step in steps]
+        assert [(folder.name, given["symmetric"]) for folder, given in explored] == expected
         assert (proof.folder, proof.symmetric) == (explored[-1][0], stays)
         assert proof.exploration.ply == len(explored)
         assert proof.table is table and proof.lost == lost and proof.is_proof == (not lost)
@@ -116,9 +108,7 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
         player(game=PARTS.game._replace(name="other")),
         player(search=PUCT(num_simulations=7)),
         player(network=make_network(dataclasses.replace(TINY, encoding="absolute"), PARTS.game)),
-        player(
-            network=network._replace(infer=lambda folded, planes: network.infer(folded, ~planes))
-        ),
+        player(network=network._replace(infer=lambda *given: network.infer(*given)[::-1])),
         player(game=PARTS.game._replace(is_over=lambda state: ~state.over)),
         player(network=network._replace(symmetric=not network.symmetric)),
     ]
@@ -131,22 +121,16 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
 
 def test_the_overrides_of_a_player_hold_with_and_without_search(monkeypatch):
     """Moves of the network are 0 here, and those of the search are the number of simulations."""
-    states = batch([1, -1] + [0] * 7)
-    encoding = PARTS.network.encoding
+    states, encoding = batch([1, -1] + [0] * 7), PARTS.network.encoding
     overrides = oriented_overrides(PARTS.game, encoding, states, np.array([7]))
     player = Player(PARTS, {}, 6, overrides=overrides)
 
-    def agent_of(move):
-        def act(params, key, states):
-            action = jnp.full(len(states.board), move)
-            return Decision(action, jax.nn.one_hot(action, 9))
+    def make_agent(game, search, *given):
+        move = getattr(search, "num_simulations", 0)
+        return Agent("one", lambda *given: Decision(jnp.full(2, move), jnp.zeros((2, 9))))
 
-        return Agent("one", act)
-
-    monkeypatch.setattr(runs.player, "network_agent", lambda *given: agent_of(0))
-    monkeypatch.setattr(
-        runs.player, "search_agent", lambda game, search, *given: agent_of(search.num_simulations)
-    )
+    for name in ("network_agent", "search_agent"):
+        monkeypatch.setattr(runs.player, name, make_agent)
     boards = batch([1, -1] + [0] * 7, [0, 1] + [0] * 7)
     for simulations in (0, 5):
         act = seat_proof.make_agent(player, simulations).act

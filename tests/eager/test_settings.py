@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 import typing
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax import games
+from azjax import games, search
 from azjax._settings import did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, compare, parsing, play, players, verify
 from azjax.games.base import init_batch
@@ -20,23 +21,8 @@ from azjax.runs import config as configs
 from azjax.runs import presets, pretrained
 from azjax.runs.config import Config, Plan
 from azjax.runs.player import read_settings
-from azjax.search import (
-    ALGORITHMS,
-    PUCT,
-    UCT,
-    Gumbel,
-    MctxGumbel,
-    MctxMuZero,
-    MctxPolicy,
-    make_search,
-    mctx_fns,
-    network_evaluator,
-    paths,
-    simulate,
-    uniform_evaluator,
-)
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
+from azjax.search import PUCT, UCT, Gumbel, MctxPolicy, make_search, paths, simulate
+from azjax.training import LearnerConfig, SelfPlayConfig
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from misere_pile import NIM
@@ -136,9 +122,8 @@ def test_a_new_default_does_not_change_the_search_of_a_player_that_comes_with_az
     """Their files leave out the settings whose defaults they use."""
     others = {"max_considered_actions": 16, "gumbel_scale": 1.0, "maxvisit_init": 50.0}
     for name in pretrained.names():
-        search = read_settings(name).search
         scale = 0.1 if name == "tic_tac_toe" else 0.5
-        assert search == Gumbel(num_simulations=64, value_scale=scale, **others)
+        assert read_settings(name).search == Gumbel(num_simulations=64, value_scale=scale, **others)
 
 
 # Presets and effects.
@@ -150,9 +135,7 @@ def test_smoke_keeps_kinds_and_shrinks_sizes(name):
     assert small.network.kind == config.network.kind
     assert small.search.algorithm == config.search.algorithm
     assert small.selfplay.games * small.selfplay.unroll_length <= 64
-    assert small.selfplay.archive <= 1024 and bool(small.selfplay.archive) == bool(
-        config.selfplay.archive
-    )
+    assert small.selfplay.archive == min(config.selfplay.archive, 1024)
     assert small.learner.steps * small.learner.batch_size <= 64
     assert small.search.num_simulations <= 4 and small.replay.capacity <= 1024
 
@@ -183,14 +166,10 @@ def test_the_arithmetic_is_a_setting_of_every_kind_of_network():
 
 
 def test_no_setting_is_left_out():
-    classes = set()
-    for name, hint in typing.get_type_hints(Config).items():
-        kinds = find_kinds(hint)
-        found = kinds.classes.values() if kinds else [hint]
-        classes |= {cls for cls in found if dataclasses.is_dataclass(cls)}
-        assert dataclasses.is_dataclass(hint) or kinds or name in ("game", "seed", "parts")
-    classes.remove(configs.CustomNetworkConfig)  # Has no effect.
-    assert {type(settings) for settings in OTHERS} == classes
+    names, classes = zip(*sections(Config), strict=True)
+    assert {f.name for f in dataclasses.fields(Config)} - {*names} == {"game", "seed", "parts"}
+    without = Config, configs.CustomNetworkConfig  # Has no effect.
+    assert {type(settings) for settings in OTHERS} == {*classes} - {*without}
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}
         assert changes.keys() == names - {"kind", "algorithm"}  # Tags, which select the class.
@@ -203,22 +182,17 @@ def test_values_of_any_type_become_float32(tic_tac_toe):
     def evaluate(params, keys, states):
         return jnp.zeros((2, 9), jnp.bfloat16), jnp.zeros(2, jnp.bfloat16)
 
-    search = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate)
+    find = make_search(PUCT(num_simulations=2), tic_tac_toe, evaluate)
     states = init_batch(tic_tac_toe, 2)
-    tree = jax.eval_shape(search, None, jax.random.key(0), states).tree
+    tree = jax.eval_shape(find, None, jax.random.key(0), states).tree
     assert tree.node_values.dtype == tree.raw_values.dtype == jnp.float32
 
 
 def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, tic_tac_toe):
     """The results are equal, so only the calls of the loops tell them apart."""
-    calls = []
-
-    def spy(module, original, *args):
-        calls.append(module)
-        return original(*args)
-
-    for module in (simulate, paths):
-        monkeypatch.setattr(module, "simulate", functools.partial(spy, module, module.simulate))
+    spies = {module: Mock(wraps=module.simulate) for module in (simulate, paths)}
+    for module, spy in spies.items():
+        monkeypatch.setattr(module, "simulate", spy)
     for platform, grow, size, expected in (
         ("cuda", None, 2, paths),
         ("tpu", None, 2, simulate),
@@ -227,28 +201,29 @@ def test_trees_grow_in_the_loop_of_the_platform_or_the_one_given(monkeypatch, ti
         ("cpu", paths.grow, 8193, simulate),
     ):
         monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
-        search = make_search(UCT(2), tic_tac_toe, uniform_evaluator(tic_tac_toe), grow)
+        find = make_search(UCT(2), tic_tac_toe, search.uniform_evaluator(tic_tac_toe), grow)
         with monkeypatch.context() as patch:  # It is chosen when the search is built.
             patch.setattr(jax, "default_backend", None)
             states = jax.eval_shape(lambda size=size: init_batch(tic_tac_toe, size))
-            jax.eval_shape(search, None, jax.random.key(0), states)
-        assert {*calls} == {expected}
-        calls.clear()
+            jax.eval_shape(find, None, jax.random.key(0), states)
+        assert [module for module, spy in spies.items() if spy.called] == [expected]
+        for spy in spies.values():
+            spy.reset_mock()
 
 
 def test_the_policies_of_mctx_have_names(tic_tac_toe):
     def program(algorithm):
-        search = make_search(algorithm, tic_tac_toe, uniform_evaluator(tic_tac_toe))
+        find = make_search(algorithm, tic_tac_toe, search.uniform_evaluator(tic_tac_toe))
         arguments = None, jax.random.key(0), init_batch(tic_tac_toe, 2), 1.0, True
-        return re.sub(" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(search)(*arguments)))
+        return re.sub(" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(find)(*arguments)))
 
     muzero, gumbel = mctx.muzero_policy, mctx.gumbel_muzero_policy
-    for name, policy in ((MctxMuZero, muzero), (MctxGumbel, gumbel)):
+    for name, policy in ((search.MctxMuZero, muzero), (search.MctxGumbel, gumbel)):
         assert program(name(3)) == program(MctxPolicy(policy, 3)) != program(name(4))
 
 
 def test_the_first_argument_of_an_algorithm_is_its_number_of_simulations():
-    for algorithm in ALGORITHMS.values():
+    for algorithm in search.ALGORITHMS.values():
         assert algorithm(50) == algorithm(num_simulations=50) != algorithm()
 
 
@@ -256,15 +231,15 @@ def test_refusals(tic_tac_toe):
     """Of searches, policies, evaluators, and what the functions of `mctx_fns` are given."""
     key, policy = jax.random.key(0), mctx.gumbel_muzero_policy
     two, others = (init_batch(game, 2) for game in (tic_tac_toe, games.make("connect_four")))
-    uniform, network = uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)
-    search, fns = make_search(PUCT(), tic_tac_toe, uniform), mctx_fns(tic_tac_toe, uniform)
-    untrained = make_search(PUCT(), tic_tac_toe, network_evaluator(tic_tac_toe, network))
-    bad = mctx_fns(tic_tac_toe, lambda params, keys, states: (jnp.zeros((1, 8)), jnp.zeros(1)))
+    uniform, network = search.uniform_evaluator(tic_tac_toe), make_network(MLPConfig(), tic_tac_toe)
+    find, fns = make_search(PUCT(), tic_tac_toe, uniform), search.mctx_fns(tic_tac_toe, uniform)
+    untrained = make_search(PUCT(), tic_tac_toe, search.network_evaluator(tic_tac_toe, network))
+    bad = search.mctx_fns(tic_tac_toe, lambda *given: (jnp.zeros((1, 8)), jnp.zeros(1)))
     nan, three = np.array([1.0, np.nan]), np.ones(3)
     assert_refused(
-        (lambda: search(None, key, two, temperature=nan), "nan]: use 0 or more"),
-        (lambda: search(None, key, two, temperature=three), "temperature has shape (3,): use one"),
-        (lambda: search(None, key, two, add_noise=three > 0), "add_noise has shape (3,): use one"),
+        (lambda: find(None, key, two, temperature=nan), "nan]: use 0 or more"),
+        (lambda: find(None, key, two, temperature=three), "temperature has shape (3,): use one"),
+        (lambda: find(None, key, two, add_noise=three > 0), "add_noise has shape (3,): use one"),
         (lambda: untrained(None, key, two), "params is None, and the eval"),
         (lambda: MctxPolicy(3), "search.policy is 3, which is not of type Callable"),
         (lambda: MctxPolicy(policy, 0), "search.num_simulations is 0"),

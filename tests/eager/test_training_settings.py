@@ -1,35 +1,33 @@
-"""Settings and parts of training that do not work, choices by platform, and memory."""
+"""Settings and parts of training that do not work, choices by platform, memory, and the doctor."""
 
 import dataclasses
 import functools
 import re
 import types
-from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-import azjax
-from azjax import training
-from azjax.games import make
-from azjax.games.base import init_batch
+from azjax import diagnosis, training
+from azjax.cli import doctor
+from azjax.diagnosis import Finding
+from azjax.games import init_batch, make
 from azjax.networks import MLPConfig, base, make_network
 from azjax.players import network_agent
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
+from azjax.players.arena import Match, Tally
+from azjax.runs import Config, create_run, make_parts
 from azjax.search import PUCT, Gumbel, make_search, paths, simulate
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
-from azjax.training import memory
-from azjax.training.learner import LearnerConfig
+from azjax.training import LearnerConfig, ReplayConfig, Sample, SelfPlayConfig, check_parts, memory
 from azjax.training.memory import check_fits, check_trees
-from azjax.training.parts import SelfPlayConfig, check_parts
-from azjax.training.replay import ReplayConfig
 from refusals import assert_refused
 
+TINY = MLPConfig(hidden=(4,), head_hidden=4)
 CONFIG = Config(
-    network=MLPConfig(hidden=(4,), head_hidden=4),
+    network=TINY,
     selfplay=SelfPlayConfig(games=64, unroll_length=8),
     replay=ReplayConfig(capacity=1024, shards=8),
     learner=LearnerConfig(batch_size=16, steps=3),
@@ -104,10 +102,11 @@ def test_choices_depend_on_the_platform(monkeypatch):
     jax.jit(jnp.sin).lower(0.0).compile(graphs)  # XLA refuses unknown names.
     with pytest.raises(jax.errors.JaxRuntimeError, match="not a valid enum"):
         jax.jit(jnp.sin).lower(0.0).compile({"xla_gpu_enable_command_buffer": "LOOP"})
-    unknown, game = functools.partial(make_parts, CONFIG, platform="metal"), make("tic_tac_toe")
-    network = functools.partial(make_network, CONFIG.network, game, "metal")
     said = "platform is 'metal': use one of cpu, gpu, cuda, "
-    assert_refused((unknown, said), (network, said))
+    assert_refused(
+        (lambda: make_parts(CONFIG, platform="metal"), said),
+        (lambda: make_network(TINY, make("tic_tac_toe"), "metal"), said),
+    )
     for capability, expected in [
         *(("7.5", "float32"), ("8.0", "bfloat16"), ("12.0", "bfloat16")),
         *(("gfx90a", "bfloat16"), (None, "bfloat16")),
@@ -132,50 +131,33 @@ def test_a_population_trains_in_one_program():
     assert make_parts(CONFIG) is make_parts(CONFIG)
 
 
-GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")
-TINY = MLPConfig(hidden=(4,), head_hidden=4)
-NETWORK = make_network(TINY, GAME)
-PARTS = make_parts(dataclasses.replace(presets.smoke(presets.get("default")), network=TINY))
-SEARCH = PUCT(num_simulations=2)
-
-
+PARTS, OTHER, SEARCH = make_parts(CONFIG), make("connect_four"), PUCT(num_simulations=2)
+GAME, NETWORK = PARTS.game, PARTS.network
 MIXED = "the network was made for planes [3, 3, 2] and 9 actions, and connect_four has [6, 7, 2]"
-
-
-class Custom(types.SimpleNamespace):
-    """A search whose `is_deterministic` is a method, which is true although it is random."""
-
-    algorithm, num_simulations = "mine", 4
-
-    def is_deterministic(self):
-        return False
-
-    def select(self, roots):
-        raise NotImplementedError
-
-
-def too_wide(params, key, states):
-    return jnp.zeros((2, 7)), jnp.zeros(2)
 
 
 def test_parts_that_do_not_fit_together():
     check_parts(PARTS)
-    network: Any = nn.Dense(3)
-    changes: list[tuple[dict[str, Any], str]] = [
+    network = nn.Dense(3)
+    changes = [
         ({"game": OTHER}, MIXED),
         ({"game": "tic_tac_toe"}, "parts.game is 'tic_tac_toe', which is not of type Game"),
         ({"learner": None}, "parts.learner is None, which is not of type Learner"),
         ({"network": TINY}, "the network is of type MLPConfig: use a Network"),
         ({"search": PUCT}, "the search is <class ...PUCT'>: use an instance, such as PUCT()"),
     ]
-    make: Any = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
+    make = functools.partial(make_search, game=GAME, evaluate=uniform_evaluator(GAME))
     states, key = init_batch(GAME, 2), jax.random.key(0)
+    too_wide = lambda params, key, states: (jnp.zeros((2, 7)), jnp.zeros(2))  # noqa: E731
     wide = make(SEARCH, evaluate=too_wide), network_agent(GAME, too_wide, None).act
+    # `is_deterministic` as a method is true although the search is random.
+    custom = types.SimpleNamespace(algorithm="mine", num_simulations=4, select=lambda roots: None)
+    custom.is_deterministic = lambda: False
     assert_refused(
         *((functools.partial(check_parts, PARTS._replace(**c)), said) for c, said in changes),
         (lambda: network_evaluator(OTHER, NETWORK), f"{MIXED}...: make it for connect_four"),
         (lambda: network_evaluator(OTHER, network), "the network is of type Dense: use a Network"),
-        (lambda: make(Custom()), "the search is Custom(...): use an instance"),
+        (lambda: make(custom), "the search is namespace(...): use an instance"),
         (lambda: make("puct"), "the search is 'puct': use an instance, such as PUCT()"),
         (lambda: make(SEARCH, evaluate=NETWORK), "the evaluator is of type Network: use one"),
         *(
@@ -199,11 +181,12 @@ def test_each_device_holds_its_share(devices, monkeypatch):
     mesh = training.make_mesh(jax.devices()[:devices])
     parts = make_parts(change(SMALL, selfplay={"archive": 100}))
     state = training.abstract_state(parts, mesh)
-    split, copied = (state.replay, state.games), (state.learner, state.archive, state.key)
-    sizes = [leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(split)]
-    sizes = [size // devices for size in sizes]
-    sizes += [leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(copied)]
-    needed = sum(sizes) + 4  # The number of the iteration.
+
+    def size(tree):
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+    needed = size((state.learner, state.archive, state.key)) + 4  # The number of the iteration.
+    needed += size((state.replay, state.games)) // devices
     monkeypatch.setattr(memory, "device_memory", lambda mesh: needed)
     assert check_fits(parts, mesh).startswith("memory on ")
     monkeypatch.setattr(memory, "device_memory", lambda mesh: needed - 1)
@@ -223,7 +206,7 @@ def test_trees_that_do_not_fit_are_rejected_with_advice(monkeypatch, tic_tac_toe
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     with pytest.raises(ValueError, match="trees of 1000000 .*, 100 at a time, .* GB") as error:
         check_trees(Gumbel(num_simulations=10**6), tic_tac_toe, 100)
-    advice = int(str(error.value).split("use at most ")[1].split()[0])
+    advice = int(re.findall(r"use at most (\d+)", str(error.value))[0])
     check_trees(Gumbel(num_simulations=advice), tic_tac_toe, 100)
 
 
@@ -235,3 +218,80 @@ def test_devices_share_the_memory_of_the_machine_or_container(monkeypatch):
     for limit, bytes_each in (("2000000\n", 10**6), ("max\n", machine // 2)):
         monkeypatch.setattr(memory.pathlib.Path, "read_text", lambda path, limit=limit: limit)
         assert memory.device_memory(two) == bytes_each
+
+
+# Checks of the doctor that need no training.
+
+
+def is_alarm(finding, sentence=""):
+    assert sentence in finding.sentence
+    return bool(finding.advice)
+
+
+def test_strength_is_that_of_both_seats(monkeypatch, tic_tac_toe):
+    """In the first row, whoever moves first wins."""
+    evaluate = uniform_evaluator(tic_tac_toe)
+    parts = types.SimpleNamespace(game=tic_tac_toe, evaluate=evaluate, search=PUCT())
+    monkeypatch.setattr(diagnosis.arena, "draw_openings", lambda *given: None)
+    for first, second, score, alarms in (
+        ((100, 0, 0, 9), (0, 0, 100, 9), "0.50", [True, False]),
+        ((100, 0, 0, 9), (80, 10, 10, 9), "0.93", [False, False]),
+        ((0, 100, 0, 9), (0, 0, 100, 9), "0.25", [True, True]),
+    ):
+        match = Match("a", "b", Tally(*first), Tally(*second), False)
+        monkeypatch.setattr(diagnosis.arena, "play_match", lambda *given, match=match: match)
+        findings = diagnosis._strength(parts, None, jax.random.key(0))
+        assert [is_alarm(finding, f"scores {score}") for finding in findings] == alarms
+
+
+def test_few_positions_repeat_in_a_small_game():
+    planes = np.arange(1000) % 20
+    samples = Sample(planes, None, None, planes)
+    assert is_alarm(diagnosis._repeats(samples, None), "2% of 1000")
+    assert not is_alarm(diagnosis._repeats(samples, 23), "2% of 1000")
+
+
+def test_games_that_never_end_are_an_alarm_after_their_first_moves():
+    """A game lasts nine moves, and an iteration has four."""
+    for carry_over, iteration, discounts, alarms in (
+        (True, 3, [-1, -1], True),
+        (True, 3, [-1, 0], False),
+        (True, 2, [-1, -1], False),
+        (False, 2, [-1, -1], True),
+    ):
+        config = SelfPlayConfig(unroll_length=4, carry_over=carry_over)
+        parts = types.SimpleNamespace(selfplay=config, game=types.SimpleNamespace(max_plies=9))
+        state = types.SimpleNamespace(iteration=iteration)
+        finding = diagnosis._ends(parts, state, np.array(discounts))
+        assert is_alarm(finding, f"{2 - np.count_nonzero(discounts)} games ended in 2") == alarms
+
+
+def test_a_learning_rate_of_zero_is_an_alarm_after_the_warm_up():
+    learner = LearnerConfig(warmup_steps=10_000, decay_steps=50, final_learning_rate=0.0)
+    for step, alarms in ((1, False), (10_000, False), (10_025, False), (10_050, True)):
+        state = types.SimpleNamespace(learner=types.SimpleNamespace(step=step))
+        [finding] = diagnosis._rate(Config(learner=learner), state)
+        assert is_alarm(finding, f"at step {step:,}") == alarms
+    assert diagnosis._rate(Config(parts="custom.py:make"), None) == []
+
+
+def test_policies_are_those_of_the_inference_form():
+    """In which parameters are folded."""
+    policy = np.array([[0.5, 0.5, 0]], np.float32)
+    samples = Sample(jnp.eye(1, 5), policy > 0, policy, np.zeros(1))
+    network = types.SimpleNamespace(infer=lambda params, planes: (planes @ params, None))
+    for kernel, is_wrong in ((jnp.zeros((5, 3)), False), (9 * jnp.eye(5, 3), True)):
+        finding = diagnosis._policies(network, kernel, samples)
+        assert finding.sentence.startswith("KL 0.00") != is_wrong == is_alarm(finding)
+        assert finding.sentence.endswith("; 0.00 from a uniform policy")
+
+
+def test_the_exit_status_is_1_if_something_is_wrong(monkeypatch, tmp_path, capsys):
+    """A run is examined even if its newest checkpoint is damaged, or missing as here."""
+    run_dir = create_run(tmp_path / "run", Config())
+    for advice, status, mark in (("", 0, "ok"), ("change it", 1, "NO")):
+        found = [Finding("a", "is 1", advice), Finding("b", "is 2")]
+        monkeypatch.setattr(diagnosis, "diagnose", lambda folder, parts, found=found: found)
+        assert doctor.main(["--run-dir", str(run_dir)]) == status
+        lines = capsys.readouterr().out.splitlines()
+        assert lines == [f"{mark}  a: is 1", *[f"    {advice}"] * status, "ok  b: is 2"]

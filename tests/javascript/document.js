@@ -23,7 +23,7 @@ class Element {
       all[on ? "add" : "delete"](name);
       this.setAttribute("class", [...all].join(" "));
     };
-    this.classList = { add: (name) => change(name, true), toggle: change, contains: (name) => classes().has(name) };
+    this.classList = { toggle: change, contains: (name) => classes().has(name) };
   }
 
   setAttribute(name, value) {

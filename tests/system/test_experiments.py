@@ -28,9 +28,6 @@ def test_the_lecture_writes_one_page_with_its_pictures(tmp_path, monkeypatch):
     assert sum(json.loads((out / "results.json").read_text())["All games"]["all"]) == 255_168
 
 
-FLAGS = ["--games=8", "--simulations=4", "--channels=4", "--blocks=1", "--repeats=1"]
-
-
 def trace(repeats, **runs):
     """Traces what is measured; compiling it would take most of the time of this file."""
     assert [jax.eval_shape(run) for run in runs.values()]
@@ -42,8 +39,8 @@ def test_speeds_are_printed_and_written(tmp_path, monkeypatch, capsys):
     for module in (speed, iterations):
         monkeypatch.setattr(module, "median_seconds", trace)
     path = tmp_path / "found.json"
-    flags = [*FLAGS, "--speed", "--batch", "--batch-sizes", "8", f"--out={path}"]
-    assert benchmark.main(flags) == 0
+    sizes = "--games=8 --simulations=4 --channels=4 --blocks=1 --repeats=1 --batch-sizes=8"
+    assert benchmark.main([*sizes.split(), "--speed", "--batch", f"--out={path}"]) == 0
     shown, found = capsys.readouterr().out, json.loads(path.read_text())
     assert f"{jax.device_count()} devices" in shown
     searches = ["search, puct", "search, puct without loops", "search, mctx_muzero"]

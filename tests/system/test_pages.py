@@ -1,4 +1,4 @@
-"""Pages about players in browsers: they open, and can be read and used."""
+"""Pages and the playground in browsers: they open, and can be read and used."""
 
 import io
 import pathlib
@@ -6,27 +6,19 @@ import re
 import shutil
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 import azjax
+import javascript as js
 import misere_pile
+import playground
 from azjax.cli import custom, explain, play, report
 from azjax.runs import presets
 from azjax.search import PUCT
 from azjax.viz.live import live_data, pack_player
 from azjax.viz.page import Section, write_page
-from javascript import (
-    MEASURE,
-    PLAYGROUND,
-    SIZES,
-    check_fits,
-    check_tree,
-    component,
-    data_of,
-    go,
-    opened,
-    press,
-)
 from small import make_run
 from trained import chosen, compiling_once
 
@@ -42,13 +34,13 @@ def exported(trained, tmp_path_factory):
 
 def test_a_page_has_the_search_of_its_address_and_is_used_by_keys(browser, exported):
     address = "#algorithm=puct&num_simulations=12&t=36&constructor=x"
-    with opened(browser, exported, address=address) as page:
+    with js.opened(browser, exported, address=address) as page:
         page.locator(".az-contents a", has_text="Proof").click()
         top = page.locator("section:has([data-kind=proof])").bounding_box()["y"]
         assert 0 <= top < 60 and "section" not in page.url
-        root = component(page, "explorer")
+        root = js.component(page, "explorer")
         assert sum(map(int, root.locator("[data-k=N]").all_inner_texts())) == 12
-        press(root, "reset")
+        js.press(root, "reset")
         root.locator("[data-button=next]").focus()
         for key, t in (("ArrowRight", 1), ("n", 2), ("p", 1), ("5", 15)):
             page.keyboard.press(key)
@@ -62,68 +54,78 @@ def test_a_page_has_the_search_of_its_address_and_is_used_by_keys(browser, expor
         selected = root.get_attribute("data-selected")
         assert selected != "0"
         assert page.evaluate("document.activeElement.dataset.node") == selected
-        game = component(page, "play").locator("[data-cell='4']")
+        game = js.component(page, "play").locator("[data-cell='4']")
         game.press("Enter")
         page.wait_for_function(
             "document.querySelector('[data-kind=play]').dataset.board.includes('O')"
         )
         assert game.evaluate("e => e === document.activeElement")
-        component(page, "proof").locator("[data-button^=reply]").first.press("Enter")
+        js.component(page, "proof").locator("[data-button^=reply]").first.press("Enter")
         assert page.evaluate("document.activeElement.matches('[data-kind=proof] .az-cell')")
 
 
+LIGHT, DARK = (390, "light"), (1280, "dark")
+
+
 @pytest.mark.parametrize(
-    ("name", "width", "scheme"), [("explain", 390, "light"), ("playground", 1280, "dark")]
+    ("name", "look"),
+    [("explain", LIGHT), ("playground", DARK), ("report", LIGHT), ("report", DARK)],
 )
-def test_pages_are_legible_and_accessible(browser, barriers, exported, name, width, scheme):
-    """A page about a training in the light theme, and the playground in the dark one."""
-    path = exported if name == "explain" else PLAYGROUND / "index.html"
-    with opened(browser, path, width, color_scheme=scheme) as page:
+def test_pages_are_legible_and_accessible(name, look, browser, barriers, exported, trained):
+    """On a phone in the light theme, and on a laptop in the dark one."""
+    width, scheme = look
+    written = trained.run_dir / "report.html"
+    paths = {"explain": exported, "playground": js.PLAYGROUND / "index.html", "report": written}
+    with js.opened(browser, paths[name], width, color_scheme=scheme) as page:
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (int(re.search(r"\d+", paper)[0]) < 128) == (scheme == "dark")
         if name == "explain":
-            press(component(page, "play"), "thoughts")
-            press(component(page, "play"), "truth")
+            js.press(js.component(page, "play"), "thoughts")
+            js.press(js.component(page, "play"), "truth")
+        elif name == "report":
+            assert page.locator(".az-charts .az-scroll").count() == 4
         else:
             page.wait_for_selector(".az-match [data-cell]")
             page.wait_for_selector("[data-button=reply-3]")
-            press(page, "watch")
+            js.press(page, "watch")
             page.wait_for_function("!document.querySelector('[data-kind=explorer]').ariaBusy")
-        check_fits(page, width)
+        js.check_fits(page, width)
         assert barriers(page) == []
 
 
 # The explorer on screens of two sizes.
 
 
-@pytest.mark.parametrize(("size", "count"), [("laptop", 48), ("phone", 1000)])
-def test_every_size_of_screen_and_search_is_legible(browser, tmp_path, tic_tac_toe, size, count):
+@pytest.mark.parametrize(("width", "height", "count"), [(1280, 720, 48), (390, 844, 1000)])
+def test_every_size_of_screen_and_search_is_legible(
+    width, height, count, browser, tmp_path, tic_tac_toe
+):
     data = live_data(tic_tac_toe, PUCT(num_simulations=count, dirichlet_fraction=0.0))
     sections = [Section("A search", kind="explorer", data=data)]
     path = write_page(tmp_path / "page.html", "A search", sections)
-    with opened(browser, path, *SIZES[size]) as page:
-        root = component(page, "explorer")
+    with js.opened(browser, path, width, height) as page:
+        root = js.component(page, "explorer")
         middle = 3 * (2 * count // 3)
         for t in (0, middle + 1, middle + 3, -1):
-            go(root, t)
-            seen = root.evaluate(MEASURE)
-            check_tree(seen)
+            js.go(root, t)
+            seen = root.evaluate(js.MEASURE)
+            js.check_tree(seen)
             lit = sorted(group["level"] for group in seen["groups"] if group["lit"])
             if root.get_attribute("data-phase") in ("selection", "backup"):
                 assert lit == list(range(1, lit[-1] + 1))  # The whole path.
-            if size == "phone":
+            if width == 390:
                 assert [c for c in seen["controls"] if c[1] < 43.9] == []
             else:
                 top, bottom = zip(*((box[1], box[3]) for box in seen["parts"]), strict=True)
-                assert max(bottom) - min(top) <= SIZES[size][1]
+                assert max(bottom) - min(top) <= height
         nodes = "all => all.map((e) => e.dataset.node)"
         shown = root.locator("[data-node]").evaluate_all(nodes)
         root.locator("[data-fold]").first.click()
         assert page.evaluate("document.activeElement.dataset.node") not in [None, *shown]
-        check_tree(root.evaluate(MEASURE))
-        press(root, "fit")
+        js.check_tree(root.evaluate(js.MEASURE))
+        js.press(root, "fit")
         assert root.locator("[data-node]").evaluate_all(nodes) == shown
-        if size == "phone":  # The buttons stick to the screen.
+        if width == 390:  # The buttons stick to the screen.
             root.locator(".az-moves").scroll_into_view_if_needed()
             box = root.locator(".az-transport").bounding_box()
             assert box["y"] + box["height"] == pytest.approx(844, abs=1) and box["height"] < 130
@@ -136,8 +138,8 @@ def test_a_player_that_comes_with_azjax_is_explained(tmp_path, browser):
     path, name = tmp_path / "page.html", "tic_tac_toe"
     assert explain.main([name, "--out", str(path)]) == 0
     assert '<th scope="row">command</th><td>azjax train ' in path.read_text()
-    assert data_of(path)[0]["networks"] == [pack_player(azjax.load(name))]
-    with opened(browser, path) as page:
+    assert js.data_of(path)[0]["networks"] == [pack_player(azjax.load(name))]
+    with js.opened(browser, path) as page:
         page.wait_for_selector(".az-explorer svg")
         kinds = page.locator(".az-component").evaluate_all("all => all.map((e) => e.dataset.kind)")
         assert kinds == ["play", "explorer", "proof"]
@@ -164,17 +166,6 @@ def test_programs_accept_a_game_without_optional_fields(tmp_path, capfd, monkeyp
     assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown
 
 
-# Reports.
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
-def test_a_report_is_accessible(trained, browser, barriers, scheme, width):
-    path = trained.run_dir / "report.html"
-    with opened(browser, path, width, color_scheme=scheme) as page:
-        assert barriers(page) == []
-        assert page.locator(".az-charts .az-scroll").count() == 4
-
-
 def test_an_animation_is_written_and_can_be_read_on_a_phone(trained, browser, tmp_path, capfd):
     path = tmp_path / "animation.svg"
     assert report.main(["--run-dir", str(trained.run_dir), "--animation", str(path)]) == 0
@@ -182,8 +173,87 @@ def test_an_animation_is_written_and_can_be_read_on_a_phone(trained, browser, tm
     page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
     page.set_content(f"<body style='margin: 16px'><main>{path.read_text()}</main>")
     assert "blunder in some, at least half, or all symmetric copies" in page.text_content("svg")
-    check_fits(page, 390)
+    js.check_fits(page, 390)
     outer = page.locator("svg").bounding_box()
     for box in (text.bounding_box() for text in page.locator("svg text").all()):
         assert outer["x"] <= box["x"] and box["x"] + box["width"] <= outer["x"] + outer["width"]
     page.close()
+
+
+# The playground: its player plays as in Python, and it is used with keys.
+
+# Plays games against random replies; returns the player's moves by position, and its lost games.
+PLAY = """async ([packed, count]) => {
+  const shipped = await azjax.openShipped(packed);
+  const { game } = shipped;
+  const random = azjax.generator(1);
+  const [decisions, lost] = [{}, []];
+  for (let i = 0; i < count; i++) {
+    let position = game.init();
+    while (!position.over) {
+      const legal = game.legal(position);
+      const isPlayer = position.player === 0;
+      const any = legal[Math.floor(random() * legal.length)];
+      const action = isPlayer ? shipped.choose(position).action : any;
+      if (isPlayer) decisions[position.text] = action;
+      position = game.step(position, action);
+    }
+    if (game.winner(position) === 1) lost.push(position.text);
+  }
+  return [decisions, lost];
+}"""
+
+
+def test_a_proved_player_chooses_the_moves_of_python_and_loses_no_game():
+    player = azjax.load("connect_four")
+    decisions, lost = js.evaluate(PLAY, [playground.pack_player(player), 150])
+    states = js.states_at(player.game, decisions)
+    act = jax.jit(player.agent.act)
+    expected = act(player.agent.params, jax.random.key(0), states).action
+    np.testing.assert_array_equal(list(decisions.values()), expected)
+    assert len(decisions) > 200 and lost == []
+
+
+def wait_for_turn(tab, stones):
+    """Waits until the board has at least this number of stones, or the game is over."""
+    tab.wait_for_function(
+        """(stones) => {
+          const { board, result } = document.querySelector(".az-match")?.dataset ?? {};
+          return result || board?.replaceAll(".", "").length >= stones;
+        }""",
+        arg=stones,
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_game_is_played_with_keys_and_its_search_is_watched(browser, width):
+    """Connect Four against the proved player, and Hex against a search."""
+    with js.opened(browser, playground.FOLDER / "index.html", width, 844) as tab:
+        match = tab.locator(".az-match")
+        wait_for_turn(tab, 1)
+        assert match.locator("svg.az-board").first.bounding_box()["y"] < 300
+        column = match.locator("[data-cell='3']")
+        column.press("Enter")
+        wait_for_turn(tab, 3)
+        assert column.evaluate("e => e === document.activeElement")
+        while not match.get_attribute("data-result"):
+            board = match.get_attribute("data-board")
+            match.locator(f"[data-cell='{board[:7].rindex('.')}']").click()
+            wait_for_turn(tab, 44 - board.count("."))
+        assert match.get_attribute("data-result") == "loss"
+        js.press(tab, "game-2")
+        tab.wait_for_selector(".az-match polygon")
+        wait_for_turn(tab, 1)
+        js.press(tab, "watch")
+        explorer = tab.locator("[data-kind=explorer]")
+        assert 0 <= tab.locator(".az-watch").bounding_box()["y"] < 400
+        tab.wait_for_function("e => !e.ariaBusy", arg=explorer.element_handle())
+        js.press(tab, "run-search")
+        tab.wait_for_function("e => e.dataset.simulation === '64'", arg=explorer.element_handle())
+        board = match.get_attribute("data-board")
+        assert explorer.locator(f".az-start [data-board='{board}']").count() == 1
+        match.locator(f"[data-cell='{board.index('.')}']").click()
+        wait_for_turn(tab, 3)
+        now = match.get_attribute("data-board")
+        explorer.locator(f".az-start [data-board='{now}']").wait_for()
+        assert tab.evaluate("document.documentElement.scrollWidth") == width

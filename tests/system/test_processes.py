@@ -14,8 +14,7 @@ import jax
 import numpy as np
 
 from azjax import runs
-from azjax.runs import checkpoint
-from azjax.runs.config import make_parts
+from azjax.runs import checkpoint, make_parts
 from azjax.training import make_mesh
 from trained import process_environment, read, records, without_progress
 
@@ -31,13 +30,9 @@ def start(command, **variables):
     kept = {name: value for name, value in os.environ.items() if "_proxy" not in name.lower()}
     kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # They run the same programs.
     kept["XLA_FLAGS"] = re.sub("--xla_force_host_platform_device_count=8", "", kept["XLA_FLAGS"])
-    return subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        env=kept | process_environment() | variables,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    given = {"env": kept | process_environment() | variables, "text": True}
+    given |= dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, *map(str, command)], **given)
 
 
 def finish(processes):
@@ -49,8 +44,7 @@ def finish(processes):
         for process in processes:
             process.kill()
     outs, errs = zip(*said, strict=True)
-    errs = [without_progress(err) for err in errs]
-    outs, errs = ([without_greetings(text) for text in texts] for texts in (outs, errs))
+    outs, errs = ([without_greetings(without_progress(x)) for x in texts] for texts in (outs, errs))
     return [p.returncode for p in processes], outs, errs
 
 

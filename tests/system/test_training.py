@@ -1,4 +1,4 @@
-"""Whole training runs: learning, what stops them, other platforms and types."""
+"""Whole training runs, other platforms and types, and long searches by all loops."""
 
 import dataclasses
 import functools
@@ -9,19 +9,20 @@ import subprocess
 import sys
 
 import jax
+import mctx
+import numpy as np
 import pytest
 from jax import export
 
 import azjax
 from azjax import diagnosis, games, training
 from azjax.cli import doctor, verify
-from azjax.networks import MLPConfig
-from azjax.runs import presets
-from azjax.runs.config import Config, make_parts
-from azjax.search import Gumbel
-from azjax.training.learner import LearnerConfig
-from azjax.training.parts import SelfPlayConfig
-from azjax.training.replay import ReplayConfig
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig, make_network
+from azjax.runs import Config, make_parts, presets
+from azjax.search import PUCT, Gumbel, MctxPolicy, make_search, network_evaluator
+from azjax.training import LearnerConfig, ReplayConfig, SelfPlayConfig
+from tables import LOOPS, assert_equal, bench, search_by
 from traced_settings import OTHERS, without_effect
 from trained import process_environment, read, train_in
 
@@ -61,8 +62,7 @@ def test_games_of_pgx_are_played_in_groups_and_stored():
     selfplay = SelfPlayConfig(games=16, games_at_once=8, unroll_length=4, archive=20_000)
     network, learner = MLPConfig(hidden=(4,), head_hidden=4), LearnerConfig(batch_size=8, steps=1)
     sections = {"selfplay": selfplay, "network": network, "learner": learner}
-    replay = ReplayConfig(capacity=512, shards=2)
-    sections["search"] = Gumbel(num_simulations=2)
+    replay, sections["search"] = ReplayConfig(capacity=512, shards=2), Gumbel(num_simulations=2)
     parts = make_parts(Config(game="pgx:tic_tac_toe", replay=replay, **sections))
     state = training.init(parts, jax.random.key(0))
     assert any(leaf.size == 0 for leaf in jax.tree.leaves(state.games.states))
@@ -159,3 +159,45 @@ def test_everything_works_in_64_bits(tmp_path):
     pipes = {"capture_output": True, "text": True, "cwd": tmp_path}
     done = subprocess.run([sys.executable, "-c", IN_64_BITS], env=environment, **pipes)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+# Long searches.
+
+
+def test_all_loops_find_the_same_where_a_player_moves_twice():
+    """In Othello, players pass; these trees reach the end of the game."""
+    game = games.make("othello:4")
+    network = make_network(MLPConfig(hidden=(16,), head_hidden=8), game)
+    larger = jax.tree.map(lambda leaf: 3 * leaf, network.init(jax.random.key(3)))  # Outputs differ.
+    states = jax.device_get(jax.jit(lambda: init_batch(game, 8))())
+    given = game, network_evaluator(game, network), network.fold(larger), states
+    ours, *others = (search_by(loop, PUCT(num_simulations=150), *given) for loop in LOOPS)
+    for loop, theirs in zip([*LOOPS][1:], others, strict=True):
+        assert_equal(ours, theirs, loop)
+
+
+def test_gumbel_equals_the_policy_of_mctx(some_states):
+    """Without rescaled Q; mctx decides between scores closer than 1e-7 by chance."""
+    a_bench = bench("tic_tac_toe")
+    completed = functools.partial(
+        mctx.qtransform_completed_by_mix_value,
+        **{"value_scale": 0.25, "maxvisit_init": 50.0, "rescale_values": False},
+    )
+    policy = functools.partial(
+        mctx.gumbel_muzero_policy, max_num_considered_actions=3, qtransform=completed
+    )
+
+    def find(algorithm):
+        search = jax.jit(make_search(algorithm, a_bench.game, a_bench.evaluate))
+        keys = jax.random.split(jax.random.key(0), len(some_states.board))
+        return jax.device_get(search(a_bench.random_table(), keys, some_states))
+
+    ours = find(Gumbel(max_considered_actions=3, value_scale=0.5))
+    theirs = find(MctxPolicy(policy))
+    equal = (ours.visit_counts == theirs.visit_counts).all(axis=1)
+    assert equal.mean() > 0.98
+    most = theirs.visit_counts.max(axis=1, keepdims=True)
+    clear = equal & ((theirs.visit_counts == most).sum(axis=1) == 1)
+    np.testing.assert_array_equal(ours.action[clear], theirs.action[clear])
+    weights = ours.action_weights[equal], theirs.action_weights[equal]
+    np.testing.assert_allclose(*weights, atol=1e-5)
