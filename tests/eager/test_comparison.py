@@ -17,7 +17,7 @@ from scipy import optimize, stats
 from azjax import comparison
 from azjax.cli import compare
 from azjax.comparison import Comparison, Curves, compare_pairs, holm
-from azjax.players.statistics import elo_difference, fit, mean_proportion, mean_score, proportion
+from azjax.players.statistics import fit, mean_proportion, mean_score, proportion
 from azjax.runs import CheckpointError, Config, directory, make_parts, presets
 from azjax.search import PUCT, UCT
 from azjax.training import SelfPlayConfig, alphazero_loss, make_learner
@@ -244,12 +244,6 @@ def test_mean_score_is_symmetric():
         left, right = mean_score(wins, draws, losses), mean_score(losses, draws, wins)
         assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)
         assert left.low < left.estimate < left.high
-
-
-def test_the_elo_difference_of_a_match_that_was_won_is_finite():
-    won, lost = elo_difference(10, 0, 0), elo_difference(0, 0, 10)
-    assert won.estimate == won.high == pytest.approx(400 * math.log10(19))
-    assert lost == pytest.approx([-won.estimate, -won.high, -won.low])
 
 
 def log_posterior(theta, first, second, counts):
