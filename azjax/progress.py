@@ -59,7 +59,8 @@ def _cells(record: Record) -> dict[str, str]:
         shown["losing lines"] = f"{first:3d} 1st + {second:3d} 2nd"
     if "error" in extra:
         shown["labelled errors"] = f"{extra['error']:.1%}"
-    return shown | _extra_cells(record) | _details(record)
+    others = {name: f"{x:.4g}" for name, x in extra.items() if not name.startswith(_VERIFIED)}
+    return shown | others | _details(record)
 
 
 def _details(record: Record) -> dict[str, str]:
@@ -67,9 +68,3 @@ def _details(record: Record) -> dict[str, str]:
     left_out = {"loss", "grad_norm"} if record.losses.get("l2") else {"loss", "grad_norm", "l2"}
     losses = {name: f"{x:.3f}" for name, x in record.losses.items() if name not in left_out}
     return {"games/s": f"{record.games_per_second:5.0f}"} | losses
-
-
-def _extra_cells(record: Record) -> dict[str, str]:
-    """Returns other metrics of callbacks by name."""
-    extra = {name: x for name, x in record.extra.items() if not name.startswith(_VERIFIED)}
-    return {name: f"{value:.4g}" for name, value in extra.items()}
