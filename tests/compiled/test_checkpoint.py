@@ -20,7 +20,7 @@ from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
 from azjax.training.learner import make_learner
 from refusals import assert_refused
-from trained import files
+from trained import assert_same, files
 
 CONFIG = presets.smoke(presets.get("default"))
 PARTS = make_parts(CONFIG)
@@ -81,14 +81,6 @@ def restore(run_dir):
 
 def steps(run_dir):
     return sorted(int(path.name) for path in (run_dir / "checkpoints").iterdir())
-
-
-def assert_same(left, right):
-    pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (left, right)), strict=True)
-    for (name, one), (other_name, other) in pairs:
-        assert name == other_name and one.dtype == other.dtype
-        one, other = (np.asarray(checkpoint.plain(leaf)) for leaf in (one, other))
-        assert one.tobytes() == other.tobytes(), name
 
 
 # Saving and restoring.

@@ -6,8 +6,6 @@ import shutil
 import signal
 import time
 
-import jax
-import numpy as np
 import pytest
 
 import azjax
@@ -19,7 +17,17 @@ from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from refusals import check_program
-from trained import MOMENTS, RUN, damage, files, read, records, train_in, without_progress
+from trained import (
+    MOMENTS,
+    RUN,
+    assert_same,
+    damage,
+    files,
+    read,
+    records,
+    train_in,
+    without_progress,
+)
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -28,20 +36,12 @@ def resume(run_dir, *arguments):
     return train_in(run_dir, "--resume", "--no-report", *arguments)
 
 
-def arrays(run_dir):
-    """Returns the arrays of a run's newest checkpoint, from the parameters to the key."""
-    state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)))
-    assert not skipped
-    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
 def assert_same_end(run_dir, whole):
     """Checks that two runs have the same final state, bit for bit, and one record per iteration."""
-    left, right = arrays(run_dir), arrays(whole)
-    assert {n: x.dtype for n, x in left.items()} == {n: x.dtype for n, x in right.items()}
-    assert [name for name in left if left[name].tobytes() != right[name].tobytes()] == []
+    parts = make_parts(runs.read_config(run_dir))
+    (left, skipped), (right, _) = (checkpoint.restore(path, parts) for path in (run_dir, whole))
+    assert not skipped
+    assert_same(left, right)
     assert records(run_dir, without_time=True) == records(whole, without_time=True)
 
 

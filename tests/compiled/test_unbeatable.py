@@ -11,14 +11,8 @@ import pytest
 import azjax
 from azjax.cli import custom, verify
 from azjax.proof import repair, seat_proof
-from bad_players import (
-    lowest,
-    make_player,
-    moves_of,
-    pair,
-    small_batches,
-    use_listed_players,
-)
+from bad_players import lowest, make_player, moves_of, small_batches, use_listed_players
+from pairs import pair
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore

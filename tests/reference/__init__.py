@@ -3,6 +3,7 @@
 Here are the rules of games, at the sizes that tests compare with those of `azjax.games`.
 """
 
+from fractions import Fraction
 from typing import NamedTuple
 
 
@@ -32,6 +33,10 @@ class Rules:
 
     def legal(self, position) -> list[int]:
         raise NotImplementedError
+
+    def chance(self, position) -> dict[int, Fraction]:
+        """Returns the probabilities of the actions of nature, or nothing."""
+        return {}
 
     def play(self, position, action):
         """Returns the position after an action, and the reward; illegal actions change nothing."""

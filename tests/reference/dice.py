@@ -3,7 +3,7 @@
 import functools
 from fractions import Fraction
 
-from reference import Position, Rules, sign
+from reference import Position, Rules
 
 
 class EinStein(Rules):
@@ -76,6 +76,28 @@ class Race(Rules):
         steps[position.player] += [[1, 3], [1, 4]][die][action]
         won = max(steps) >= 8
         return Position((*steps, 2), 1 - position.player, won), int(won)
+
+
+class Pile(Rules):
+    """The game in `tests/dice_pile.py`: the stones left, and the dice, or 0."""
+
+    def start(self):
+        return Position((6, 0), 0, False)
+
+    def chance(self, position):
+        odds = {0: Fraction(1, 6), 1: Fraction(1, 2), 2: Fraction(1, 3)}
+        return {} if position.over or position.board[1] else odds
+
+    def legal(self, position):
+        return list(self.chance(position)) or ([] if position.over else [0, 1])
+
+    def move(self, position, action):
+        (stones, thrown), player = position.board, position.player
+        if not thrown:
+            loses = action == 0 and stones < 6
+            return Position((stones, 0 if loses else action or 2), player, loses), -int(loses)
+        left = max(stones - (thrown if action else 1), 0)
+        return Position((left, 0), player ^ action, left == 0), int(left == 0)
 
 
 class Backgammon(Rules):
@@ -183,16 +205,3 @@ def without(dice, die):
     """Returns the dice that are left after one is played."""
     place = dice.index(die)
     return dice[:place] + dice[place + 1 :]
-
-
-@functools.cache
-def expectation(rules, position):
-    """Returns the expected outcome for the player to move, or to throw, under perfect play."""
-    outcomes = {}
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        outcomes[action] = reward + sign(position, after) * expectation(rules, after)
-    chance = rules.chance(position)
-    if chance:
-        return sum(chance[action] * outcomes[action] for action in chance)
-    return max(outcomes.values(), default=0)
