@@ -23,23 +23,24 @@ class Case(NamedTuple):
     made: Quantized
 
 
+def random_game(game: Game, key: jax.Array) -> tuple[State, jax.Array]:
+    """Returns the positions and the actions of a random game, `[max_plies, ...]`."""
+
+    def move(state, key):
+        action = random_action(game, key, state)
+        return game.step(state, action)[0], (state, action)
+
+    return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+
+
 @functools.cache
 def positions(name: str, count: int = 64, seed: int = 0) -> State:
     """Positions of `count` random games that are not over, on the host."""
     game = games.make(name)
-
-    def play(key):
-        def move(state, key):
-            return game.step(state, random_action(game, key, state))[0], (
-                state,
-                game.is_over(state),
-            )
-
-        return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
-
+    keys = jax.random.split(jax.random.key(seed), count)
     with guard.sharing():
-        keys = jax.random.split(jax.random.key(seed), count)
-        states, over = jax.device_get(jax.jit(jax.vmap(play))(keys))
+        states, _ = jax.device_get(jax.jit(jax.vmap(functools.partial(random_game, game)))(keys))
+        over = jax.device_get(jax.vmap(jax.vmap(game.is_over))(states))
     return jax.tree.map(lambda leaf: leaf[~over], states)
 
 

@@ -102,22 +102,23 @@ def test_a_ply_that_was_explored_takes_little_space(tmp_path):
 
 def test_what_cannot_be_explored_is_refused(tmp_path):
     """Games, starts, and answers of the player."""
-    act, folders = (
-        make_act(pair("nim"), highest),
-        map(tmp_path.joinpath, map(str, itertools.count())),
-    )
+    act, low = make_act(pair("nim"), highest), make_act(pair("nim"), lowest)
+    folders = (tmp_path / str(number) for number in itertools.count())
 
     def explore(act=act, starts=((),), seat=0, game=NIM):
         return lambda: explore_all(game, act, seat, next(folders), starts=starts)
 
     stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
     no_move = "nim has no legal move after the actions [2]...otherwise correct its legal_actions"
-    low, short = make_act(pair("nim"), lowest), NIM._replace(max_plies=3)
-    long = "nim lasts longer than its max_plies, 3: set max_plies to the length of its longest game"
+    limits = (6, ((),)), (3, ((2,), (0, 0, 0)))
+    long = "nim lasts longer than its max_plies, {}: set max_plies to the length of its longest"
     two = "the player returns actions of shape (2,) for 1 positions: return one action for"
     assert_refused(
         *((explore(seat=seat, game=stuck), no_move) for seat in (0, 1)),
-        *((explore(low, starts, game=short), long) for starts in [((),), ((2,), (0, 0, 0))]),
+        *(
+            (explore(low, starts, game=NIM._replace(max_plies=most)), long.format(most))
+            for most, starts in limits
+        ),
         (explore(lambda states: np.zeros(2, int)), two),
         (explore(seat=2), "seat is 2: use 0 for the first player or 1 for the second"),
         (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),

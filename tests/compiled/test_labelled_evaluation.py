@@ -104,24 +104,16 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
 # The labels of Connect Four.
 
 
-@pytest.fixture(scope="module")
-def plies():
-    """`int8 [S, 7]`, plies to the end of the game after each move."""
-    with np.load(connect_four.POSITIONS) as file:
-        return file["plies"]
-
-
-def stones():
-    return np.count_nonzero(POSITIONS.states.board, axis=1)
-
-
-def test_positions_differ_and_labels_agree(plies):
+def test_positions_differ_and_labels_agree():
     """The player to move wins after an odd number of plies; a draw fills the board."""
+    with np.load(connect_four.POSITIONS) as file:
+        plies = file["plies"]  # `int8 [S, 7]`, to the end of the game after each move.
+    stones = np.count_nonzero(POSITIONS.states.board, axis=1)
     boards = POSITIONS.states.board.reshape(-1, 6, 7)
     distinct = {min(board.tobytes(), board[:, ::-1].tobytes()) for board in boards}
     assert len(distinct) == len(boards)
-    np.testing.assert_array_equal(POSITIONS.states.player, stones() % 2)
-    left = 42 - stones()[:, None]
+    np.testing.assert_array_equal(POSITIONS.states.player, stones % 2)
+    left = 42 - stones[:, None]
     for outcome, right in {
         1: (plies % 2 == 1) & (plies <= left),
         0: plies == left,
@@ -132,10 +124,6 @@ def test_positions_differ_and_labels_agree(plies):
 
 
 # Errors.
-
-
-def count(positions, scores, values):
-    return jax.device_get(count_errors(positions, scores, values))
 
 
 def test_errors_are_counted_by_class():
@@ -154,7 +142,7 @@ def test_errors_are_counted_by_class():
         chosen = labels[max(legal, key=lambda action, score=score: score[action])]
         flags = [True, chosen < best, best != 0, best != 0 and not value * best > 0]
         expected[:, class_of[row]] += flags
-    found = count(few, scores, values)
+    found = jax.device_get(count_errors(few, scores, values))
     np.testing.assert_array_equal(np.stack(found), expected)
     assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 4
 

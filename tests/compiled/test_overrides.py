@@ -11,12 +11,7 @@ import misere_pile
 from azjax import games
 from azjax.games.symmetries import orient
 from azjax.players import Agent, Decision
-from azjax.players.overrides import (
-    make_lookup,
-    oriented_overrides,
-    state_lookup,
-    with_overrides,
-)
+from azjax.players.overrides import make_lookup, oriented_overrides, state_lookup, with_overrides
 from azjax.proof import repair
 from azjax.proof.repair import OverrideTable, empty_table, load_table, save_table
 from bad_players import replay

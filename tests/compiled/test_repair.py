@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from azjax.players import Decision
-from azjax.proof.repair import (
-    Analysis,
-    OverrideTable,
-    empty_table,
-    make_analyze,
-    repair_games,
-)
+from azjax.proof.repair import Analysis, OverrideTable, empty_table, make_analyze, repair_games
 from bad_players import replay, small_batches
 from small import take
 

@@ -13,16 +13,7 @@ from azjax.search import PUCT, UCT, Gumbel, rollout_evaluator
 from azjax.search.uct import random_order, uct_action
 from guard import sharing
 from reference import gumbel, minimax, misere_pile, puct, tic_tac_toe
-from tables import (
-    AS_IN_TRAINING,
-    BATCH,
-    FAULTS,
-    bench,
-    pile_states,
-    repeat,
-    run,
-    textbook,
-)
+from tables import AS_IN_TRAINING, BATCH, FAULTS, bench, pile_states, repeat, run, textbook
 
 CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
 EACH = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -26,14 +26,10 @@ def listed_moves(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def positions(solution):
-    """The decision states of tic-tac-toe, in the order of the solution."""
-    return pair("tic_tac_toe").positions(solution.decision_states)
-
-
-@pytest.fixture(scope="module")
-def choose(solution, positions):
+def choose(solution):
     """`seed, is_equivariant, is_optimal -> {position: action}`."""
+
+    positions = pair("tic_tac_toe").positions(solution.decision_states)
 
     def choose(seed, is_equivariant=False, is_optimal=False):
         rng = np.random.default_rng(seed)
