@@ -35,9 +35,8 @@ def highest(rules, position):
 @functools.cache
 def equivariant(rules, position):
     """An equivariant player: plays symmetric copies of a move in symmetric copies of a position."""
-    return max(
-        rules.legal(position), key=lambda action: rules.least_image(rules.play(position, action)[0])
-    )
+    least = {a: rules.least_image(rules.play(position, a)[0]) for a in rules.legal(position)}
+    return max(least, key=least.get)
 
 
 def make_act(one: Pair, policy: Callable) -> Callable:
@@ -106,6 +105,5 @@ def use_listed_players(monkeypatch):
     """Proofs of a seat use the moves of `make_player`, without a compiled program."""
     monkeypatch.setattr(seat_proof, "make_agent", _make_agent)
     monkeypatch.setattr(seat_proof, "make_decide", _make_decide)
-    monkeypatch.setattr(
-        seat_proof, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}"
-    )
+    digest = lambda player, table: f"{hash(table.actions.tobytes())}"  # noqa: E731
+    monkeypatch.setattr(seat_proof, "_digest", digest)

@@ -42,6 +42,10 @@ def _einstein(states):
     return ((tuple(stones), die) for stones, die in _rows(states.stones, states.die))
 
 
+def _pgx(states):
+    return map(tuple, np.array([1, -1, 0])[states._x.board].tolist())  # -1 is empty.
+
+
 def _backgammon(states):
     for (first, second), left, plies in zip(states.checkers, *states[2:], strict=True):
         points = tuple((first[1:25] - second[24:0:-1]).tolist())
@@ -56,10 +60,7 @@ OTHERS = {  # Dice are the last part of a board.
     "dice_pile": (dice.Pile(), lambda states: _rows(states.stones, states.dice)),
     "backgammon": (dice.Backgammon(), _backgammon),
     "nim": (reference.nim, lambda states: map(tuple, states[:, :1].tolist())),
-    "pgx:tic_tac_toe": (  # 0 is X, and -1 is empty.
-        reference.tic_tac_toe,
-        lambda states: map(tuple, np.array([1, -1, 0])[states._x.board].tolist()),
-    ),
+    "pgx:tic_tac_toe": (reference.tic_tac_toe, _pgx),
 }
 CUSTOM = {
     "misere_pile": misere_pile.make,

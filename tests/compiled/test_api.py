@@ -42,14 +42,12 @@ def test_calls_without_a_meaning_are_refused():
     def search(keys=KEY, states=states, **settings):
         return lambda: player.search(keys, states, **settings)
 
+    none = jax.random.split(KEY, 0)
     rows = [
+        (lambda: start_games(SelfPlayConfig(), GAME, none), "shape (0,): use one key, or a batch"),
         (search(simulations=8), "UCT(", "cannot be changed (", "argument 'simulations'"),
         (search(num_simulations=0), "num_simulations is 0: use 1 to 1000000"),
         (search(algorithm="puct"), "search.algorithm is 'puct': use 'uct'"),
-        (
-            lambda: start_games(SelfPlayConfig(), GAME, jax.random.split(KEY, 0)),
-            "shape (0,): use one key, or a batch of one or more",
-        ),
     ]
     games = Games(states, jnp.zeros(4, jnp.int32))
     for key, *said in [
@@ -58,13 +56,10 @@ def test_calls_without_a_meaning_are_refused():
     ]:
         rows.append((search(key), *said))
         rows.append((functools.partial(self_play, PLAYING, None, key, games), *said))
-    agent = players.random_agent(GAME)
+    agent, four = players.random_agent(GAME), init_batch(az.make("connect_four"), 2)
     for wrong, said in [
         (GAME.init(), "a batch of tic_tac_toe is ...: for one state use"),
-        (
-            init_batch(az.make("connect_four"), 2),
-            "is State(board=int8[B, 9], player=int8[B], over=bool[B",
-        ),
+        (four, "is State(board=int8[B, 9], player=int8[B], over=bool[B"),
         (states._replace(over=states.over[:3]), "over=bool[3]): for one state use"),
     ]:
         rows.append((search(states=wrong), said))

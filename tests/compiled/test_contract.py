@@ -23,7 +23,7 @@ from refusals import assert_refused
 
 SQUARE = games.make("tic_tac_toe")
 CELLS = SQUARE.symmetries.cells
-PAIR = games.make("mnk:1x3x2")
+PAIR, OTHELLO = games.make("mnk:1x3x2"), games.make("othello:4")
 SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Exchanges two cells.
 GRID = np.arange(16).reshape(4, 4)
 QUARTERS = np.stack([np.rot90(GRID, k).ravel() for k in range(4)])
@@ -65,10 +65,8 @@ def punishes_the_first_cell(state, action, after, reward):
 def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
     """Two positions of Nim: with two stones left, and with four."""
     states = np.array([[stones, 0] for stones in left], np.int8)
-    positions = base.Positions(
-        states, np.array(outcomes), ("few", "many"), np.array(class_of), apart
-    )
-    return {"positions": lambda: positions}
+    classes = ("few", "many"), np.array(class_of), apart
+    return {"positions": lambda: base.Positions(states, np.array(outcomes), *classes)}
 
 
 def no_move_at_four(state):
@@ -78,6 +76,7 @@ def no_move_at_four(state):
 WEAK = {"init": lambda: jnp.int32(7), "step": lambda s, a: (jnp.where(a > 0, 6, 7), 0.0)}
 NARROW = {"observe": lambda s, encoding: jnp.zeros((1, 7 if encoding == "unary" else 3, 2), bool)}
 STUCK = nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
+BACKWARD = nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r))
 NO_CORNER = {"legal_actions": lambda s: SQUARE.legal_actions(s).at[0].set(False)}
 NO_CORNER |= {"step": step_of(SQUARE, without_the_corner)}
 UNCHANGED = (
@@ -97,10 +96,7 @@ BROKEN_NIM = [  # A change of its record, and the rule that the change violates.
     ({"observe": lambda s, encoding: s}, "'unary' is bool or float32[H, W, C], not int8[2]"),
     ({"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),
     (STUCK | {"legal_actions": no_move_at_four}, "an unfinished game has a legal action"),
-    (
-        nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
-        f"nim at the start, {UNCHANGED}",
-    ),
+    (BACKWARD, f"nim at the start, {UNCHANGED}"),
     (nim_step(lambda s, a, t, r: (t, jnp.where(a < 0, 1.0, r))), UNCHANGED),
     (REWARDS["half"], "rewards are -1, 0 or 1"),
     (REWARDS["early"], "on action 0, violates the contract: only the move that ends a"),
@@ -120,11 +116,7 @@ BROKEN_BOARDS = [
     (SQUARE, square(CELLS[::-1], CELLS), "the first of the symmetries is the identity"),
     (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
     (SQUARE, square(CELLS[:2], CELLS[:2]), "the composition of two symmetries is a symmetry"),
-    (
-        games.make("othello:4"),
-        {"symmetries": with_pass(QUARTERS)},
-        "symmetry 1 keeps the planes 'ab",
-    ),
+    (OTHELLO, {"symmetries": with_pass(QUARTERS)}, "symmetry 1 keeps the planes 'ab"),
     (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' like their cells"),
     (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
     (PAIR, {"step": step_of(PAIR, punishes_the_first_cell)}, "keep the turn, the end and the rew"),
@@ -143,7 +135,7 @@ FIVE = DICE.init()._replace(stones=jnp.int8(5))
 BROKEN_DICE = [
     ({"chance": lambda s: DICE.chance(s) * 0.9}, "sum to 1"),
     (
-        {"chance": lambda s: jnp.where(DICE.chance(s) > 0, jnp.eye(3)[1], 0.0)},
+        {"chance": lambda s: (DICE.chance(s) > 0) * jnp.eye(3)[1]},
         "outcomes of chance are the legal",
     ),
     ({"init": lambda: FIVE}, "first throw does not end"),

@@ -94,10 +94,8 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
         columns = [getattr(player, kind) for player in players]
         for name in (*POSITIONS.classes, MEAN):
             if name in columns[0]:
-                cells = (
-                    f"{100 * of[name].estimate:.1f} ({100 * of[name].low:.1f}" for of in columns
-                )
-                first, second = (re.escape(cell) for cell in cells)
+                shares = [(100 * of[name].estimate, 100 * of[name].low) for of in columns]
+                first, second = (re.escape(f"{share:.1f} ({low:.1f}") for share, low in shares)
                 assert re.search(rf"{re.escape(name)} [\d,]* ?{first}\S* {second}", printed)
 
 

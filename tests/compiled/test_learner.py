@@ -21,6 +21,7 @@ from azjax.training.learner import (
     make_optimizer,
 )
 from azjax.training.targets import Sample
+from small import take
 
 ACTIONS, BATCH, STEPS = 5, 8, 6
 CONFIG = LearnerConfig(
@@ -53,11 +54,8 @@ def linear_network():
     """`logits = x W`, `value = tanh(x v)`; its statistics count the training steps."""
 
     def init(key):
-        params = {
-            "logits": np.random.default_rng(1).normal(size=(4, ACTIONS)),
-            "value": np.random.default_rng(2).normal(size=4),
-        }
-        params = jax.tree.map(np.float32, params)
+        rng, sizes = np.random.default_rng(1), {"logits": (4, ACTIONS), "value": 4}
+        params = {name: np.float32(rng.normal(size=size)) for name, size in sizes.items()}
         return {"params": params, "batch_stats": {"count": np.int32(0), "mean": np.float32(0)}}
 
     def apply(variables, planes):
@@ -85,8 +83,9 @@ def cross_entropy(logits, policy, legal):
     return np.array(losses)
 
 
-def entropy(policy):
-    return np.array([-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(policy)])
+def assert_close(found, expected, rtol=1e-4):
+    close = functools.partial(np.testing.assert_allclose, rtol=rtol, atol=1e-6)
+    jax.tree.map(close, found, expected)
 
 
 # --- The loss ---------------------------------------------------------------------------
@@ -96,7 +95,8 @@ def test_the_loss_against_numpy():
     x = np.float64(SAMPLES.planes.reshape(BATCH, -1))
     logits, value = x @ np.float64(PARAMS["logits"]), np.tanh(x @ np.float64(PARAMS["value"]))
     each = cross_entropy(logits, SAMPLES.policy, SAMPLES.legal)
-    policy, kl = each.mean(), each - entropy(SAMPLES.policy)
+    entropy = [-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(SAMPLES.policy)]
+    policy, kl = each.mean(), each - entropy
     squared = np.mean((SAMPLES.value - value) ** 2)
     l2 = 0.01 * sum(np.sum(np.float64(leaf) ** 2) for leaf in PARAMS.values())
     expected = {"value_loss": squared, "policy_loss": policy, "policy_kl": kl.mean(), "l2": l2}
@@ -169,11 +169,8 @@ def found():
 
 def test_updates_follow_the_textbook_and_count(found):
     (states, losses), _, _, (params, totals, norms) = found
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
-        (states.variables["params"], losses["loss"], losses["grad_norm"]),
-        (params, totals, norms),  # The norm before clipping.
-    )
+    ours = states.variables["params"], losses["loss"], losses["grad_norm"]
+    assert_close(ours, (params, totals, norms))  # The norm before clipping.
     assert (norms > 0.1).any()
     np.testing.assert_array_equal(states.step, range(1, STEPS + 1))
     np.testing.assert_array_equal(states.variables["batch_stats"]["count"], states.step)
@@ -187,8 +184,7 @@ def test_updates_follow_the_textbook_and_count(found):
 def test_devices_average_their_gradients(found):
     one, both = found[:2]
     for device in range(2):
-        half = jax.tree.map(lambda leaf, i=device: leaf[i], both)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), one, half)
+        assert_close(take(both, device), one)
 
 
 def test_the_average_follows_the_parameters(found):
@@ -250,15 +246,12 @@ def test_weight_decay_leaves_biases_and_scales_alone():
     params = {"a": names, "b": layer(2.0, 2.0)}
     params = jax.tree.map(lambda x: jnp.full(3, x), params)
     expected = {"a": names | {"bias": 0.0, "scale": 0.0}, "b": layer(2.0, 0.0)}
+    expected = jax.tree.map(lambda x: np.full(3, -0.05 * x), expected)
     for optimizer in ("adam", "sgd"):
         config = change(optimizer=optimizer, weight_decay=0.5)
         none = jax.tree.map(jnp.zeros_like, params)
         for update in updates(config, none, none, params=params):  # Momentum leaves it alone.
-            jax.tree.map(
-                lambda found, x: np.testing.assert_allclose(found, np.full(3, -0.05 * x), 1e-6),
-                update,
-                expected,
-            )
+            assert_close(update, expected, 1e-6)
 
 
 def test_a_term_of_the_loss_has_a_name_of_its_own():
@@ -282,8 +275,4 @@ def test_a_setting_that_may_be_off_can_be_swept(name):
         swept = jax.jit(jax.vmap(update))(np.float32([0, 0.1]))
         separate = [jax.jit(update, static_argnums=0)(value) for value in (0.0, 0.1)]
     for row, expected in enumerate(separate):
-        jax.tree.map(
-            lambda found, x, row=row: np.testing.assert_allclose(found[row], x, 1e-5, 1e-6),
-            swept,
-            expected,
-        )
+        assert_close(take(swept, row), expected, 1e-5)

@@ -20,7 +20,6 @@ def test_a_memory_adds_up_and_finds_the_best_moves(tic_tac_toe, solution):
     stones = (solution.states.board[solution.decisions] != 0).sum(axis=1)
     late = solution.decisions[stones >= 5][::30]
     states, rows = take(solution.states, late), np.arange(len(late))
-
     children = solution.children[late]
 
     def learn_twice(*settings):
@@ -93,14 +92,10 @@ def test_memories_last_from_game_to_game(tic_tac_toe, lowest):
     assert len({*expected}) > 1
 
 
-@pytest.fixture(scope="module")
-def setup(tic_tac_toe, solution):
-    return Setup(tic_tac_toe, solution, quick=True, seed=0)
-
-
 @pytest.mark.compiles(2)
-def test_outcomes_are_those_of_the_first_player(setup, lowest, monkeypatch):
+def test_outcomes_are_those_of_the_first_player(tic_tac_toe, solution, lowest, monkeypatch):
     """MCTS is compiled once, as the second agent; here both players are simple."""
+    setup = Setup(tic_tac_toe, solution, quick=True, seed=0)
     monkeypatch.setattr(matches, "player", lambda name: lowest._replace(name=name))
     for first, second in (("MCTS(10)", "random"), ("random", "MCTS(10)"), ("a", "b")):
         outcomes = matches._play(setup, first, second, 8, jax.random.key(0))

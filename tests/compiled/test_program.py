@@ -66,9 +66,8 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
     for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
         assert certificate[name] == last[name]
     assert (certificate["iterations"], certificate["moves"]) == (8, 8 * 16 * 4)
-    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= round(
-        last["seconds"], 1
-    )
+    assert certificate["decision_states"] == 4520
+    assert certificate["seconds"] >= round(last["seconds"], 1)
     assert not certificate["perfect"] and not certificate["unbeatable"]
     # The game is solved only once, and neither certificate nor report loads the player.
     assert trained.calls == ["solve"]
@@ -116,9 +115,8 @@ def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch,
 
     monkeypatch.setattr(program, "_compile", interrupt)
     assert train_in(tmp_path / "new", "--smoke") == resume(run_dir) == 130
-    assert without_progress(capfd.readouterr().err) == (
-        f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
-    )
+    said = f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
+    assert without_progress(capfd.readouterr().err) == said
     assert not (tmp_path / "new").exists()
 
 

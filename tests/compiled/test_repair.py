@@ -105,9 +105,8 @@ def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
     def decide(states):
         is_lost = (states.board[:, 1] == 1) & (np.abs(states.board).sum(axis=1) == 4)
         q_values = np.where(is_lost, -0.8, 0.0)[:, None] * np.ones(9)
-        return Decision(
-            np.full(len(q_values), 8), None, q_values=q_values, visit_counts=q_values <= 0
-        )
+        chosen, visits = np.full(len(q_values), 8), q_values <= 0
+        return Decision(chosen, None, q_values=q_values, visit_counts=visits)
 
     first, second = (0, 4, 1, 2, 5, 6), (0, 4, 3, 2, 1, 6)
     for games, expected in (([first], [(0, 4)]), ([second], [(0, 4, 3, 2)])):

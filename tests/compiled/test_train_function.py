@@ -135,21 +135,15 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     assert_refused(*rows)
 
 
-@pytest.fixture
-def opened(monkeypatch):
-    """The arguments of the runs that `azjax.train` opens; none is trained."""
-    calls = []
+def test_presets_and_smoke_choose_the_settings(monkeypatch):
+    opened = []  # The arguments of runs, of which none is trained.
 
     @contextlib.contextmanager
     def record(config, parts, plan, run_dir, **others):
-        calls.append((config, parts, plan, others["preset"]))
+        opened.append((config, parts, plan, others["preset"]))
         yield types.SimpleNamespace(train=lambda *callbacks, **others: None)
 
     monkeypatch.setattr(program, "open_run", record)
-    return calls
-
-
-def test_presets_and_smoke_choose_the_settings(opened):
     for game in (az.make("connect_four"), "tic_tac_toe", misere_pile.make()):
         az.train(game)
         az.train(game, preset="mlp", smoke=True, seed=3)
@@ -169,29 +163,18 @@ def test_presets_and_smoke_choose_the_settings(opened):
     assert preset is None
 
 
-class Misspelled(Callback):
-    def on_iteratoin(self, loop):
-        pass
-
-
 def test_what_has_no_effect_is_refused(tmp_path):
     def call(what="tic_tac_toe", **fields):
         return lambda: az.train(what, tmp_path / "run", **fields)
 
+    misspelled = type("Misspelled", (Callback,), {"on_iteratoin": print})()
+    kinds = "give the name of a game, a Game, a Config, Parts, or a preset"
     assert_refused(
         (call(make_parts(TINY), smoke=True), "smoke chooses settings, but this run has them all: "),
         (call(callbacks=[print]), "callbacks[0] is <built-in function print>: give an instance of"),
-        (
-            lambda: check_callbacks([Misspelled()]),
-            "on_iteratoin is not an event of",
-            "on_iteration",
-        ),
+        (lambda: check_callbacks([misspelled]), "on_iteratoin is not an event of...on_iteration"),
         (call(cpu_devices=2), "unknown setting 'cpu_devices': use one of until, "),
-        (call(3), "of type int: give the name of a game, a Game, "),
-        (
-            call(None),
-            "of type NoneType: give the name of a game, a Game, a Config, Parts, or a preset",
-        ),
+        *((call(what), f"of type {type(what).__name__}: {kinds}") for what in (3, None)),
         (call(max_minutes=-1), "max_minutes is -1.0: use 0 or more"),
         (call("connect_four", until="perfect"), "until is 'perfect', but connect_four has too"),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),

@@ -175,12 +175,11 @@ def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path, monkeypatch):
     """
     numbers, make_agent = set(), seat_proof.make_agent
     tables, make_analyze = [], seat_proof.make_analyze
-    monkeypatch.setattr(
-        seat_proof, "make_analyze", lambda *given: tables.append(given[2]) or make_analyze(*given)
-    )
-    monkeypatch.setattr(
-        seat_proof, "make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)
-    )
+    for name, note in (
+        ("make_analyze", lambda *given: tables.append(given[2]) or make_analyze(*given)),
+        ("make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)),
+    ):
+        monkeypatch.setattr(seat_proof, name, note)
     player = make_player(moves_of(misere_pile_rules, lowest), "misere_pile")
     path = repair.table_path(tmp_path, 6, 1, 0)
 

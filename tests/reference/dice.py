@@ -100,6 +100,9 @@ class Pile(Rules):
         return Position((left, 0), player ^ action, left == 0), int(left == 0)
 
 
+THROWS = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
+
+
 class Backgammon(Rules):
     """24 points with the checkers of player 0, who moves down, or minus those of player 1.
 
@@ -116,12 +119,9 @@ class Backgammon(Rules):
         *_, dice, plies = position.board
         if position.over or dice:
             return {}
-        odds = {}
-        for i, (high, low) in enumerate((h, w) for h in range(1, 7) for w in range(1, h + 1)):
-            odds[i] = Fraction(1 if high == low else 2, 36)
-            if plies == 0:
-                odds[i] = Fraction(int(high != low), 15)
-        return {i: chance for i, chance in odds.items() if chance}
+        if plies == 0:
+            return {i: Fraction(1, 15) for i, (high, low) in enumerate(THROWS) if high != low}
+        return {i: Fraction(1 if high == low else 2, 36) for i, (high, low) in enumerate(THROWS)}
 
     def legal(self, position):
         *sides, dice, _ = position.board
@@ -188,8 +188,7 @@ class Backgammon(Rules):
         *sides, dice, plies = position.board
         sides, player = tuple(sides), position.player
         if not dice:
-            throws = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
-            high, low = throws[action]
+            high, low = THROWS[action]
             dice = (high,) * 4 if high == low else (low, high)
             return Position((*sides, dice, plies + 1), player, plies + 1 == 2000), 0
         if action < 150:
