@@ -40,13 +40,9 @@ def run_dir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def player(run_dir):
-    return azjax.load(run_dir)
-
-
-@pytest.fixture(scope="module")
-def answers(player):
+def answers(run_dir):
     """The scores and values of the network alone, and of its search with two simulations."""
+    player = azjax.load(run_dir)
     config = dataclasses.replace(CONFIG.search, num_simulations=2)
     search = make_search(config, PARTS.game, PARTS.evaluate)
     searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
