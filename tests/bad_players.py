@@ -7,6 +7,8 @@ import contextlib
 import functools
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -23,12 +25,10 @@ from reference import minimax
 
 
 def lowest(rules, position):
-    """The lowest legal action."""
     return min(rules.legal(position))
 
 
 def highest(rules, position):
-    """The highest legal action."""
     return max(rules.legal(position))
 
 
@@ -37,6 +37,24 @@ def equivariant(rules, position):
     """An equivariant player: plays symmetric copies of a move in symmetric copies of a position."""
     least = {a: rules.least_image(rules.play(position, a)[0]) for a in rules.legal(position)}
     return max(least, key=least.get)
+
+
+@functools.cache
+def first_legal(game):
+    """An agent that plays the first legal action; its other outputs are recognizable."""
+
+    def act(params, key, states):
+        legal = jax.vmap(game.legal_actions)(states)
+        value = jnp.full(len(legal), 0.25)
+        return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal * 0.5, value=value)
+
+    return Agent("lowest", act, deterministic=True)
+
+
+def search_blindly(legal):
+    """Values every move at 0 and chooses the first."""
+    nothing = np.zeros(legal.shape)
+    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
 
 
 def make_act(one: Pair, policy: Callable) -> Callable:
@@ -87,9 +105,8 @@ def _make_agent(player, simulations):
     def act(params, key, states):
         positions = one.positions(states)
         if simulations:
-            legal = np.array([np.isin(np.arange(count), one.rules.legal(p)) for p in positions])
-            nothing = np.zeros(legal.shape)
-            return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+            legal = [np.isin(np.arange(count), one.rules.legal(p)) for p in positions]
+            return search_blindly(np.array(legal))
         moves = np.array([params["name"].get(position, 0) for position in positions])
         return Decision(moves, np.eye(count)[moves])
 

@@ -11,10 +11,10 @@ import pytest
 import guard
 from azjax import games, make_search
 from azjax.games.base import init_batch
-from azjax.players import Agent, Decision
 from azjax.search import PUCT, ROOT, Gumbel
 from azjax.search.algorithm import mask_logits
 from azjax.training import Transition
+from bad_players import first_legal
 from experiments import learned_model
 from experiments.lecture import matches
 from experiments.lecture.cast import Setup
@@ -212,17 +212,6 @@ def test_a_memory_adds_up_and_finds_the_best_moves(tic_tac_toe, solution):
     np.testing.assert_array_equal(tried, legal & (np.cumsum(legal[:, ::-1], 1)[:, ::-1] <= 2))
 
 
-@pytest.fixture(scope="module")
-def lowest(tic_tac_toe):
-    """Plays the first legal action."""
-
-    def act(params, key, states):
-        legal = jax.vmap(tic_tac_toe.legal_actions)(states)
-        return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal / 1.0)
-
-    return Agent("lowest", act, deterministic=True)
-
-
 def counting(game):
     """Counts its games; its first move in game n is the nth free cell."""
 
@@ -248,11 +237,11 @@ def outcome(opening):
 
 
 @pytest.mark.compiles(1)
-def test_memories_last_from_game_to_game(tic_tac_toe, lowest):
+def test_memories_last_from_game_to_game(tic_tac_toe):
     """The player opens with a different cell in each game; every series has a separate memory."""
     player, key = counting(tic_tac_toe), jax.random.key(0)
     player = player._replace(init_memory=lambda batch_size: jnp.arange(batch_size) * 2)
-    result = play_series(tic_tac_toe, player, lowest, 5, 3, key)
+    result = play_series(tic_tac_toe, player, first_legal(tic_tac_toe), 5, 3, key)
     expected = [outcome(opening) for opening in range(9)]
     assert result.dtype == np.int8
     assert result.tolist() == [expected[game : game + 5 : 2] for game in range(5)]
@@ -260,9 +249,10 @@ def test_memories_last_from_game_to_game(tic_tac_toe, lowest):
 
 
 @pytest.mark.compiles(2)
-def test_outcomes_are_those_of_the_first_player(tic_tac_toe, solution, lowest, monkeypatch):
+def test_outcomes_are_those_of_the_first_player(tic_tac_toe, solution, monkeypatch):
     """MCTS is compiled once, as the second agent; here both players are simple."""
     setup = Setup(tic_tac_toe, solution, quick=True, seed=0)
+    lowest = first_legal(tic_tac_toe)
     monkeypatch.setattr(matches, "player", lambda name: lowest._replace(name=name))
     for first, second in (("MCTS(10)", "random"), ("random", "MCTS(10)"), ("a", "b")):
         outcomes = matches._play(setup, first, second, 8, jax.random.key(0))

@@ -101,7 +101,6 @@ def test_a_ply_that_was_explored_takes_little_space(tmp_path):
 
 
 def test_what_cannot_be_explored_is_refused(tmp_path):
-    """Games, starts, and answers of the player."""
     act, low = make_act(pair("nim"), highest), make_act(pair("nim"), lowest)
     folders = (tmp_path / str(number) for number in itertools.count())
 

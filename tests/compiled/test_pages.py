@@ -62,7 +62,6 @@ def solved(request):
 
 
 def test_a_page_has_the_rules_and_the_solution_of_a_game(solved):
-    """Moves, turns, ends, winners and values of every position."""
     _, solution, _, found = solved
     decisions = solution.decisions.tolist()
     for each, row in zip(found["positions"], decisions, strict=True):

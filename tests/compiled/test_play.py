@@ -8,7 +8,6 @@ import shutil
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,6 +17,7 @@ from azjax.cli import play
 from azjax.cli.parsing import parse
 from azjax.players import Agent, Decision, random_agent
 from azjax.runs import presets
+from bad_players import first_legal
 from small import make_run
 from trained import compiling_once
 
@@ -72,11 +72,8 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
 # Input.
 
 
-def test_input_gets_one_sentence_or_an_effect(program, monkeypatch):
-    def act(params, key, states):  # Plays the first free cell.
-        return Decision(jnp.argmax(states.board == 0, axis=1), (states.board == 0) / 9)
-
-    monkeypatch.setattr(play, "make_agent", lambda *_: Agent("lowest", act))
+def test_input_gets_one_sentence_or_an_effect(program, tic_tac_toe, monkeypatch):
+    monkeypatch.setattr(play, "make_agent", lambda *_: first_legal(tic_tac_toe))
     wrong = {"b2": "'b2'", "": "''", "[red]": "'[red]'", "z" * 5000: f"'{'z' * 19}…'"}
     status, out, err = program("--o random", [" B2 ", *wrong, "hint", "undo", "QUIT"])
     assert (status, err) == (0, "")

@@ -199,7 +199,6 @@ def put_link(run_dir):
 
 
 def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monkeypatch, capfd):
-    """And before compiling."""
     monkeypatch.setattr(program, "_compile", None)
     rows = [
         (damage_all, "no checkpoint in ", " is sound", "start a new run"),

@@ -5,7 +5,7 @@ import pytest
 
 from azjax.players import Decision
 from azjax.proof.repair import Analysis, OverrideTable, empty_table, make_analyze, repair_games
-from bad_players import replay, small_batches
+from bad_players import replay, search_blindly, small_batches
 from small import take
 
 
@@ -16,10 +16,7 @@ def _small_batches():
 
 
 def blind_search(states):
-    """Values every move at 0 and chooses the first."""
-    legal = states.board == 0
-    nothing = np.zeros(legal.shape)
-    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+    return search_blindly(states.board == 0)
 
 
 def repair_once(game, decide, games, table=None):

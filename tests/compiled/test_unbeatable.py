@@ -78,7 +78,6 @@ def test_the_program_shows_how_games_end(is_optimal, choose, tmp_path, monkeypat
 
 
 def test_a_player_in_memory_needs_no_folder(choose, tmp_path, monkeypatch):
-    """Its files are temporary."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     player = make_player(choose(1))
     proofs = [azjax.prove_seat(player, "first", folder) for folder in (None, tmp_path / "kept")]
