@@ -77,15 +77,8 @@ def add_untrained(name: str, overrides=None):
 
     Use it with the fixture `folder`.
     """
-    about = {
-        "game": name,
-        "encoding": "relative",
-        "symmetric": True,
-        "iteration": 7,
-        "search": {"algorithm": "puct", "num_simulations": 5},
-        "alone": True,
-        "training": {"moves": 12345},
-    }
+    about = {"game": name, "encoding": "relative", "symmetric": True, "iteration": 7, "alone": True}
+    about |= {"search": {"algorithm": "puct", "num_simulations": 5}, "training": {"moves": 12345}}
     path = add_player(name, about, make_case(name).made.variables, overrides)
     forget()
     return path
@@ -125,11 +118,9 @@ def evaluate(game, symmetric, variables, planes):
         x = hidden(name, x, group.copies)
     policy, value = (hidden(name, x, group.copies) for name in ("policy_hidden", "value_hidden"))
     copies = len(group.copies)
-    kernel = params["policy"]["kernel"]
-    total = params["policy"]["bias"].astype(int) + sum(
-        product(part, kernel[:, order])
-        for part, order in zip(np.split(policy, copies, axis=1), group.actions, strict=True)
-    )
+    kernel, total = params["policy"]["kernel"], params["policy"]["bias"].astype(int)
+    for part, order in zip(np.split(policy, copies, axis=1), group.actions, strict=True):
+        total = total + product(part, kernel[:, order])
     total >>= int(params["policy"]["shift"])
     ranks = 1 << (game.num_actions - 1).bit_length()
     logits = np.zeros(total.shape, np.float32)

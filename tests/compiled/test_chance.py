@@ -85,18 +85,14 @@ def test_searches_visit_outcomes_in_proportion(solution, algorithm):
 
 
 def test_nodes_begin_with_different_outcomes():
-    states = dice_pile.State(
-        jnp.arange(6000, dtype=jnp.int16), *jnp.zeros((2, 6000), jnp.int8), jnp.zeros(6000, bool)
-    )
+    numbers, zeros = jnp.arange(6000, dtype=jnp.int16), jnp.zeros(6000, jnp.int8)
+    states = dice_pile.State(numbers, zeros, zeros, zeros > 0)
     noise = jax.random.normal(jax.random.key(0), (2, 3))
     shares = []
     for seed in range(2):
-        tree = types.SimpleNamespace(
-            embeddings=states,
-            children_visits=jnp.zeros((6000, 3), int),
-            children_prior_logits=noise[seed][None],
-            extra_data=None,
-        )
+        tree = types.SimpleNamespace(embeddings=states, extra_data=None)
+        tree.children_visits = jnp.zeros((6000, 3), int)
+        tree.children_prior_logits = noise[seed][None]
         find = jax.vmap(functools.partial(next_outcome, dice_pile.chance, tree))
         is_due, first = find(jnp.arange(6000))
         assert np.all(is_due)

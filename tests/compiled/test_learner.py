@@ -24,18 +24,10 @@ from azjax.training.targets import Sample
 from small import take
 
 ACTIONS, BATCH, STEPS = 5, 8, 6
-CONFIG = LearnerConfig(
-    optimizer="sgd",
-    learning_rate=0.1,
-    warmup_steps=0,
-    decay_steps=0,
-    clip_norm=0.1,
-    value_weight=0.5,
-    l2=0.01,
-    policy_surprise=0.7,
-    ema_decay=0.3,
-)
+CONSTANT = {"learning_rate": 0.1, "warmup_steps": 0, "decay_steps": 0}
 WEIGHTS = {"value_weight": 0.5, "l2": 0.01, "policy_surprise": 0.7}
+CONFIG = LearnerConfig(optimizer="sgd", clip_norm=0.1, ema_decay=0.3, **CONSTANT, **WEIGHTS)
+PLAIN = LearnerConfig(clip_norm=0.0, ema_decay=0.0, **CONSTANT)
 
 
 def random_samples():
@@ -202,10 +194,6 @@ def test_the_average_follows_the_parameters(found):
 
 
 # --- The optimizer ----------------------------------------------------------------------
-
-PLAIN = LearnerConfig(
-    learning_rate=0.1, warmup_steps=0, decay_steps=0, clip_norm=0.0, ema_decay=0.0
-)
 
 
 def change(**settings):

@@ -143,14 +143,12 @@ class Backgammon(Rules):
         """Returns how many of the dice can be played."""
         if sides[2][player] == 15:
             return 0
-        return max(
-            (
-                1 + self.longest(self.moved(sides, player, point, die), player, without(dice, die))
-                for die in set(dice)
-                for point in self.movable(sides, player, die)
-            ),
-            default=0,
-        )
+        lengths = [0]
+        for die in set(dice):
+            for point in self.movable(sides, player, die):
+                after = self.moved(sides, player, point, die)
+                lengths.append(1 + self.longest(after, player, without(dice, die)))
+        return max(lengths)
 
     def movable(self, sides, player, die):
         """Returns the player's points from which a die can be played, as the player counts."""
