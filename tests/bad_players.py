@@ -6,15 +6,13 @@ All tests of exhaustive play share its compiled functions, with small batches: s
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import guard
-import misere_pile
-from azjax import games
-from azjax.games.base import Game
 from azjax.games.rows import in_batches
 from azjax.networks import Network
 from azjax.players import Agent, Decision
@@ -22,61 +20,41 @@ from azjax.proof import exhaustive, replies, seat_proof
 from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.training.parts import Parts, SelfPlayConfig
-from misere_pile import NIM
-from reference import Position, minimax
-from reference import misere_pile as misere_pile_rules
-from reference import nim as nim_rules
-from reference import tic_tac_toe as tic_tac_toe_rules
-
-
-class Pair(NamedTuple):
-    """A game as a record, and as reference rules."""
-
-    game: Game
-    rules: Any
-    positions: Callable  # `states [N, ...] -> N positions`
-
-
-def _of_boards(states):
-    fields = (np.asarray(leaf).tolist() for leaf in (states.board, states.player, states.over))
-    return [Position(tuple(b), p, o) for b, p, o in zip(*fields, strict=True)]
-
-
-def _of_piles(states):
-    return [Position((left,), made % 2, left == 0) for left, made in np.asarray(states).tolist()]
-
-
-@functools.cache
-def pair(name: str) -> Pair:
-    """One record per name, so that its compiled functions are cached."""
-    return {
-        "tic_tac_toe": lambda: Pair(games.make(name), tic_tac_toe_rules, _of_boards),
-        "misere_pile": lambda: Pair(misere_pile.make(), misere_pile_rules, _of_boards),
-        "nim": lambda: Pair(NIM, nim_rules, _of_piles),
-    }[name]()
+from pairs import Pair, pair
+from reference import minimax
 
 
 def lowest(rules, position):
-    """The lowest legal action."""
     return min(rules.legal(position))
 
 
 def highest(rules, position):
-    """The highest legal action."""
     return max(rules.legal(position))
-
-
-@functools.cache
-def orbit(position):
-    """Returns the representative board of the symmetric copies of a tic-tac-toe position."""
-    cells = pair("tic_tac_toe").game.symmetries.cells
-    return min(tuple(position.board[cell] for cell in row) for row in cells.tolist())
 
 
 @functools.cache
 def equivariant(rules, position):
     """An equivariant player: plays symmetric copies of a move in symmetric copies of a position."""
-    return max(rules.legal(position), key=lambda action: orbit(rules.play(position, action)[0]))
+    least = {a: rules.least_image(rules.play(position, a)[0]) for a in rules.legal(position)}
+    return max(least, key=least.get)
+
+
+@functools.cache
+def first_legal(game):
+    """An agent that plays the first legal action; its other outputs are recognizable."""
+
+    def act(params, key, states):
+        legal = jax.vmap(game.legal_actions)(states)
+        value = jnp.full(len(legal), 0.25)
+        return Decision(jnp.argmax(legal, axis=1).astype(jnp.int32), legal * 0.5, value=value)
+
+    return Agent("lowest", act, deterministic=True)
+
+
+def search_blindly(legal):
+    """Values every move at 0 and chooses the first."""
+    nothing = np.zeros(legal.shape)
+    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
 
 
 def make_act(one: Pair, policy: Callable) -> Callable:
@@ -127,9 +105,8 @@ def _make_agent(player, simulations):
     def act(params, key, states):
         positions = one.positions(states)
         if simulations:
-            legal = np.array([np.isin(np.arange(count), one.rules.legal(p)) for p in positions])
-            nothing = np.zeros(legal.shape)
-            return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+            legal = [np.isin(np.arange(count), one.rules.legal(p)) for p in positions]
+            return search_blindly(np.array(legal))
         moves = np.array([params["name"].get(position, 0) for position in positions])
         return Decision(moves, np.eye(count)[moves])
 
@@ -145,6 +122,5 @@ def use_listed_players(monkeypatch):
     """Proofs of a seat use the moves of `make_player`, without a compiled program."""
     monkeypatch.setattr(seat_proof, "make_agent", _make_agent)
     monkeypatch.setattr(seat_proof, "make_decide", _make_decide)
-    monkeypatch.setattr(
-        seat_proof, "_digest", lambda player, table: f"{hash(table.actions.tobytes())}"
-    )
+    digest = lambda player, table: f"{hash(table.actions.tobytes())}"  # noqa: E731
+    monkeypatch.setattr(seat_proof, "_digest", digest)

@@ -6,7 +6,6 @@ the same player throws again; action 1 takes as many stones as the dice show, an
 Who takes the last stone wins.
 """
 
-import functools
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -69,19 +68,3 @@ def make(**changes) -> Game:
         display=Display(lambda state: "o" * int(np.asarray(state.stones)) + f" {state.dice}"),
         chance=chance,
     )._replace(**changes)
-
-
-@functools.cache
-def value(stones: int, dice: int) -> Fraction:
-    """The expected outcome for the player to move, or for whom nature throws."""
-    if not dice:
-        lost = -1 if stones < STONES else value(stones, 2)
-        thrown = lost, value(stones, 1), value(stones, 2)
-        return sum((p * v for p, v in zip(ODDS, thrown, strict=True)), Fraction(0))
-    return max(action_values(stones, dice))
-
-
-def action_values(stones: int, dice: int) -> tuple[Fraction, Fraction]:
-    again, rest = stones - 1, max(stones - dice, 0)
-    won = Fraction(1)
-    return (value(again, 0) if again else won), (-value(rest, 0) if rest else won)

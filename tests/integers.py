@@ -23,23 +23,24 @@ class Case(NamedTuple):
     made: Quantized
 
 
+def random_game(game: Game, key: jax.Array) -> tuple[State, jax.Array]:
+    """Returns the positions and the actions of a random game, `[max_plies, ...]`."""
+
+    def move(state, key):
+        action = random_action(game, key, state)
+        return game.step(state, action)[0], (state, action)
+
+    return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+
+
 @functools.cache
 def positions(name: str, count: int = 64, seed: int = 0) -> State:
     """Positions of `count` random games that are not over, on the host."""
     game = games.make(name)
-
-    def play(key):
-        def move(state, key):
-            return game.step(state, random_action(game, key, state))[0], (
-                state,
-                game.is_over(state),
-            )
-
-        return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
-
+    keys = jax.random.split(jax.random.key(seed), count)
     with guard.sharing():
-        keys = jax.random.split(jax.random.key(seed), count)
-        states, over = jax.device_get(jax.jit(jax.vmap(play))(keys))
+        states, _ = jax.device_get(jax.jit(jax.vmap(functools.partial(random_game, game)))(keys))
+        over = jax.device_get(jax.vmap(jax.vmap(game.is_over))(states))
     return jax.tree.map(lambda leaf: leaf[~over], states)
 
 
@@ -76,15 +77,8 @@ def add_untrained(name: str, overrides=None):
 
     Use it with the fixture `folder`.
     """
-    about = {
-        "game": name,
-        "encoding": "relative",
-        "symmetric": True,
-        "iteration": 7,
-        "search": {"algorithm": "puct", "num_simulations": 5},
-        "alone": True,
-        "training": {"moves": 12345},
-    }
+    about = {"game": name, "encoding": "relative", "symmetric": True, "iteration": 7, "alone": True}
+    about |= {"search": {"algorithm": "puct", "num_simulations": 5}, "training": {"moves": 12345}}
     path = add_player(name, about, make_case(name).made.variables, overrides)
     forget()
     return path
@@ -124,11 +118,9 @@ def evaluate(game, symmetric, variables, planes):
         x = hidden(name, x, group.copies)
     policy, value = (hidden(name, x, group.copies) for name in ("policy_hidden", "value_hidden"))
     copies = len(group.copies)
-    kernel = params["policy"]["kernel"]
-    total = params["policy"]["bias"].astype(int) + sum(
-        product(part, kernel[:, order])
-        for part, order in zip(np.split(policy, copies, axis=1), group.actions, strict=True)
-    )
+    kernel, total = params["policy"]["kernel"], params["policy"]["bias"].astype(int)
+    for part, order in zip(np.split(policy, copies, axis=1), group.actions, strict=True):
+        total = total + product(part, kernel[:, order])
     total >>= int(params["policy"]["shift"])
     ranks = 1 << (game.num_actions - 1).bit_length()
     logits = np.zeros(total.shape, np.float32)

@@ -130,17 +130,12 @@ def train_on_one_and_two(networks, variables, planes):
     """
 
     def step(variables, planes, axis_name):
-        return {
-            name: network.train(variables[name], planes, axis_name)
-            for name, network in networks.items()
-        }
+        return {n: net.train(variables[n], planes, axis_name) for n, net in networks.items()}
 
     def on_each(variables, planes):
         found = step(variables, planes, "batch")
-        return {
-            name: (outputs, jax.tree.map(lambda leaf: leaf[None], updated))
-            for name, (outputs, updated) in found.items()
-        }
+        lead = functools.partial(jax.tree.map, lambda leaf: leaf[None])
+        return {name: (outputs, lead(updated)) for name, (outputs, updated) in found.items()}
 
     mesh = Mesh(np.array(jax.devices()[:2]), ("batch",))
     specs = {"in_specs": (P(), P("batch")), "out_specs": P("batch")}

@@ -112,19 +112,12 @@ def compiled(name, config):
     return jax.jit(search)
 
 
-def run(
-    config,
-    table,
-    states,
-    *,
-    name="tic_tac_toe",
-    seed=0,
-    temperature=0.0,
-    add_noise=False,
-    luck=0.0,
-    fault="none",
-    is_hurt=False,
-):
+def make_faulty(table, size, luck=0.0, fault="none", is_hurt=False):
+    number = np.int32([*FAULTS].index(fault))
+    return Faulty(table, np.float32(luck), number, np.broadcast_to(is_hurt, size))
+
+
+def run(config, table, states, name="tic_tac_toe", seed=0, temperature=0.0, add_noise=False, **how):
     """The result of a search on the host; `seed` may be an array of keys."""
     size = len(states.board)
     keys = jax.random.split(jax.random.key(seed), size) if isinstance(seed, int) else seed
@@ -132,8 +125,7 @@ def run(
     floats = {name: np.float32(value) for name, value in values.items() if type(value) is float}
     defaults = {field.name: field.default for field in dataclasses.fields(config)}
     static = dataclasses.replace(config, **{name: defaults[name] for name in floats})
-    number = np.int32([*FAULTS].index(fault))
-    faulty = Faulty(table, np.float32(luck), number, np.broadcast_to(is_hurt, size))
+    faulty = make_faulty(table, size, **how)
     each = np.broadcast_to(np.float32(temperature), size), np.broadcast_to(add_noise, size)
     with guard.sharing():
         result = compiled(name, static)(floats, faulty, keys, states, *each)
@@ -206,9 +198,8 @@ def search_by(loop, config, game, evaluate, params, states):
     return jax.device_get(search(params, keys, states, temperature, noise))
 
 
-def search_table(loop, config, name, states, luck, fault="none"):
+def search_table(loop, config, name, states, luck):
     """The same with a random table as the evaluator."""
-    a_bench, is_hurt = bench(name), np.arange(len(states.board)) % 2 == 0
-    number = np.int32([*FAULTS].index(fault))
-    params = Faulty(a_bench.random_table(), np.float32(luck), number, is_hurt)
+    a_bench, size = bench(name), len(states.board)
+    params = make_faulty(a_bench.random_table(), size, luck)
     return search_by(loop, config, a_bench.game, a_bench.evaluate_faulty, params, states)

@@ -16,6 +16,7 @@ import types
 from typing import NamedTuple
 
 import jax
+import numpy as np
 import pytest
 
 from azjax import callbacks, training
@@ -191,6 +192,15 @@ def files(folder):
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in folder.rglob("*")
     }
+
+
+def assert_same(left, right):
+    """Checks that the leaves of two trees are the same, bit for bit."""
+    pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (left, right)), strict=True)
+    for (name, one), (other_name, other) in pairs:
+        one, other = (np.asarray(checkpoint.plain(leaf)) for leaf in (one, other))
+        assert (name, one.dtype) == (other_name, other.dtype)
+        assert one.tobytes() == other.tobytes(), name
 
 
 def without_progress(text):

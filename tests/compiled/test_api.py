@@ -15,7 +15,6 @@ import guard
 from azjax import players
 from azjax.cli.players import parse
 from azjax.games.base import init_batch
-from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
 from azjax.players.overrides import Overrides, oriented_overrides
 from azjax.runs import export as exports
@@ -27,7 +26,7 @@ from azjax.training.parts import SelfPlayConfig
 from azjax.training.selfplay import Games, self_play, start_games
 from integers import add_untrained, forget, make_case, observe
 from refusals import assert_refused
-from small import make_run, playing
+from small import make_run, playing, take
 from tables import batch
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -43,14 +42,12 @@ def test_calls_without_a_meaning_are_refused():
     def search(keys=KEY, states=states, **settings):
         return lambda: player.search(keys, states, **settings)
 
+    none = jax.random.split(KEY, 0)
     rows = [
+        (lambda: start_games(SelfPlayConfig(), GAME, none), "shape (0,): use one key, or a batch"),
         (search(simulations=8), "UCT(", "cannot be changed (", "argument 'simulations'"),
         (search(num_simulations=0), "num_simulations is 0: use 1 to 1000000"),
         (search(algorithm="puct"), "search.algorithm is 'puct': use 'uct'"),
-        (
-            lambda: start_games(SelfPlayConfig(), GAME, jax.random.split(KEY, 0)),
-            "shape (0,): use one key, or a batch of one or more",
-        ),
     ]
     games = Games(states, jnp.zeros(4, jnp.int32))
     for key, *said in [
@@ -59,13 +56,10 @@ def test_calls_without_a_meaning_are_refused():
     ]:
         rows.append((search(key), *said))
         rows.append((functools.partial(self_play, PLAYING, None, key, games), *said))
-    agent = players.random_agent(GAME)
+    agent, four = players.random_agent(GAME), init_batch(az.make("connect_four"), 2)
     for wrong, said in [
         (GAME.init(), "a batch of tic_tac_toe is ...: for one state use"),
-        (
-            init_batch(az.make("connect_four"), 2),
-            "is State(board=int8[B, 9], player=int8[B], over=bool[B",
-        ),
+        (four, "is State(board=int8[B, 9], player=int8[B], over=bool[B"),
         (states._replace(over=states.over[:3]), "over=bool[3]): for one state use"),
     ]:
         rows.append((search(states=wrong), said))
@@ -136,14 +130,6 @@ def test_the_shipped_player_of_tic_tac_toe_is_perfect(solution):
 # Exported files compute what the players compute.
 
 
-FILE = "player.stablehlo"
-
-
-@pytest.fixture(autouse=True)
-def _for_this_machine(monkeypatch):
-    monkeypatch.setattr(exports, "PLATFORMS", ("cpu",))
-
-
 @functools.cache
 def make_player():
     case = make_case("tic_tac_toe")
@@ -152,45 +138,41 @@ def make_player():
         return az.Player(parts, case.made.network.fold(case.made.variables))
 
 
-def read(path):
-    return jax.export.deserialize(path.read_bytes())
+def export(player, folder, number):
+    """Returns the function of an exported file: `(states, seed) -> (action, weights, value)`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exports, "PLATFORMS", ("cpu",))  # For this machine.
+        path = az.export(player, folder / "player.stablehlo", num_simulations=number)
+    called = jax.export.deserialize(path.read_bytes()).call
+    return lambda states, seed: called(name_leaves(states), seed)
 
 
-def assert_close(arrays, wanted):
-    for array, expected in zip(arrays, wanted, strict=True):
-        np.testing.assert_allclose(array, expected, atol=1e-4)
-
-
-@pytest.fixture
-def few_states(some_states):
-    return jax.tree.map(lambda leaf: leaf[:5], some_states)
+def assert_equal(found, expected, value):
+    np.testing.assert_array_equal(found[0], expected.action)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
+    np.testing.assert_allclose(found[2], value, atol=1e-4)
 
 
 @pytest.mark.compiles(2)  # The player's search, and the file's.
-def test_a_file_searches_as_its_seed_says(few_states, tmp_path):
-    player = make_player()
-    exported = read(az.export(player, tmp_path / FILE, num_simulations=2))
-    actions = []
+def test_a_file_searches_as_its_seed_says(some_states, tmp_path):
+    player, states, weights = make_player(), take(some_states, slice(5)), []
+    search = export(player, tmp_path, 2)
     for seed in (7, 8):
-        action, weights, value = exported.call(name_leaves(few_states), seed)
-        result = player.search(jax.random.key(seed), few_states, num_simulations=2)
-        np.testing.assert_array_equal(action, result.action)
-        assert_close((weights, value), (result.action_weights, result.value))
-        actions.append(weights.tolist())
-    assert actions[0] != actions[1]
+        found = search(states, seed)
+        result = player.search(jax.random.key(seed), states, num_simulations=2)
+        assert_equal(found, result, result.value)
+        weights.append(found[1].tolist())
+    assert weights[0] != weights[1]
 
 
 @pytest.mark.compiles(2)  # The player's agent, and the file.
-def test_a_file_plays_the_overrides(few_states, tmp_path):
+def test_a_file_plays_the_overrides(some_states, tmp_path):
     player = make_player()
-    center = jax.device_get(from_board([0, 0, 0, 0, 1, 0, 0, 0, 0]))
-    last = jax.tree.map(lambda leaf: leaf[None], center)
-    few_states = jax.tree.map(lambda *leaves: np.concatenate(leaves), few_states, last)
-    overrides = oriented_overrides(player.game, "relative", last, np.array([2]))
+    center = batch([0, 0, 0, 0, 1, 0, 0, 0, 0])
+    states = jax.tree.map(lambda *x: np.concatenate(x), take(some_states, slice(5)), center)
+    overrides = oriented_overrides(player.game, "relative", center, np.array([2]))
     player = dataclasses.replace(player, alone=True, overrides=overrides)
-    exported = read(az.export(player, tmp_path / FILE, num_simulations=0))
-    action, weights, value = exported.call(name_leaves(few_states), 0)
-    decision = jax.jit(player.agent.act)(player.params, jax.random.key(0), few_states)
-    np.testing.assert_array_equal(action, decision.action)
-    assert_close((weights, value), (decision.weights, decision.value))
-    assert weights[-1].max() == 1 > weights[:-1].max()
+    found = export(player, tmp_path, 0)(states, 0)
+    decision = jax.jit(player.agent.act)(player.params, jax.random.key(0), states)
+    assert_equal(found, decision, decision.value)
+    assert found[1][-1].max() == 1 > found[1][:-1].max()

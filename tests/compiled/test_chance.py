@@ -16,7 +16,6 @@ from azjax import players
 from azjax.cli import play
 from azjax.games import solver
 from azjax.games.base import is_chance
-from azjax.games.check import check_game
 from azjax.players import arena
 from azjax.proof import certificate, verify_outputs
 from azjax.search import (
@@ -33,10 +32,12 @@ from azjax.search import (
     simulate,
 )
 from azjax.training import selfplay, targets
-from refusals import assert_refused
+from pairs import pair
+from reference import minimax
 from small import playing, take
 
-GAME = dice_pile.make()
+ONE = pair("dice_pile")
+GAME = ONE.game
 ODDS = np.array([float(share) for share in dice_pile.ODDS])
 PLIES, BATCH = 40, 256
 
@@ -45,47 +46,6 @@ PLIES, BATCH = 40, 256
 def solution():
     with guard.sharing():
         return solver.solve(GAME)
-
-
-def test_solution_equals_a_plain_recursion(solution):
-    stones, _, dice, over = (np.asarray(leaf).tolist() for leaf in solution.states)
-    decides = set(solution.decisions.tolist())
-    for s, (n, thrown, ended) in enumerate(zip(stones, dice, over, strict=True)):
-        expected = 0 if ended else dice_pile.value(n, thrown)
-        assert abs(solution.values[s] - float(expected)) < 1e-6
-        assert (s in decides) == (not ended and thrown > 0)
-        if s in decides:
-            values = dice_pile.action_values(n, thrown)
-            np.testing.assert_allclose(solution.action_values[s, :2], [*map(float, values)], 1e-6)
-            assert solution.optimal[s].tolist() == [v == max(values) for v in values] + [False]
-
-
-def _twice(state, action):
-    """Throws again after a throw of 2."""
-    after, reward = GAME.step(state, action)
-    again = (state.dice == 0) & (action == 2)
-    return after._replace(dice=jnp.where(again, 0, after.dice).astype(jnp.int8)), reward
-
-
-def test_contract_of_dice():
-    with guard.sharing():
-        check_game(GAME, 4)
-        chance, five = dice_pile.chance, GAME.init()._replace(stones=jnp.int8(5))
-        broken = [
-            ({"chance": lambda s: chance(s) * 0.9}, "sum to 1"),
-            (
-                {"chance": lambda s: jnp.where(chance(s) > 0, jnp.eye(3)[1], 0.0)},
-                "outcomes of chance are the legal",
-            ),
-            ({"init": lambda: five}, "first throw does not end"),
-            ({"step": _twice}, "at most once in a row"),
-            ({"chance": lambda s: chance(s)[:2]}, "chance is float32[3]"),
-        ]
-        rows = [
-            (functools.partial(check_game, GAME._replace(**change), 4), message)
-            for change, message in broken
-        ]
-        assert_refused(*rows, error=AssertionError)
 
 
 ALGORITHMS = PUCT(60), Gumbel(60), UCT(60), MctxGumbel(60), MctxMuZero(60)
@@ -125,18 +85,14 @@ def test_searches_visit_outcomes_in_proportion(solution, algorithm):
 
 
 def test_nodes_begin_with_different_outcomes():
-    states = dice_pile.State(
-        jnp.arange(6000, dtype=jnp.int16), *jnp.zeros((2, 6000), jnp.int8), jnp.zeros(6000, bool)
-    )
+    numbers, zeros = jnp.arange(6000, dtype=jnp.int16), jnp.zeros(6000, jnp.int8)
+    states = dice_pile.State(numbers, zeros, zeros, zeros > 0)
     noise = jax.random.normal(jax.random.key(0), (2, 3))
     shares = []
     for seed in range(2):
-        tree = types.SimpleNamespace(
-            embeddings=states,
-            children_visits=jnp.zeros((6000, 3), int),
-            children_prior_logits=noise[seed][None],
-            extra_data=None,
-        )
+        tree = types.SimpleNamespace(embeddings=states, extra_data=None)
+        tree.children_visits = jnp.zeros((6000, 3), int)
+        tree.children_prior_logits = noise[seed][None]
         find = jax.vmap(functools.partial(next_outcome, dice_pile.chance, tree))
         is_due, first = find(jnp.arange(6000))
         assert np.all(is_due)
@@ -158,12 +114,9 @@ def test_a_policy_that_cannot_follow_dice_is_refused():
 
 def test_losses_of_expected_outcome_are_verified(solution, tic_tac_toe):
     """Of a policy that always takes one stone, and of one that is perfect but for one position."""
-    stones = np.asarray(solution.decision_states.stones)
-    dice = np.asarray(solution.decision_states.dice)
-    lost = []
-    for n, thrown in zip(stones.tolist(), dice.tolist(), strict=True):
-        values = dice_pile.action_values(n, thrown)
-        lost.append(float(max(values) - values[0]))
+    positions = ONE.positions(solution.decision_states)
+    outcomes = [minimax.action_values(ONE.rules, position) for position in positions]
+    lost = [float(max(values.values()) - values[0]) for values in outcomes]
     first = np.tile(np.float32([1, 0, 0]), (len(lost), 1))
     best = solution.action_values[solution.decisions]
     near = solution._replace(action_values=solution.action_values - 5e-4)

@@ -1,23 +1,17 @@
 """Exhaustive play counts the same games as the reference, and refuses what it cannot explore."""
 
+import functools
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax.proof import exhaustive, ply_files, replies
-from bad_players import (
-    equivariant,
-    explore_all,
-    highest,
-    lowest,
-    make_act,
-    orbit,
-    pair,
-    replay,
-    small_batches,
-)
+from bad_players import equivariant, explore_all, highest, lowest, make_act, replay, small_batches
 from misere_pile import NIM
+from pairs import pair
 from reference import exhaustive_play
 from refusals import assert_refused
 
@@ -29,10 +23,6 @@ EQUIVARIANT = make_act(TIC_TAC_TOE, equivariant)
 def _small_batches():
     with small_batches():
         yield
-
-
-def position(one, line):
-    return len(line), exhaustive_play.position_after(one.rules, line)
 
 
 def assert_equal(steps, folder, expected):
@@ -60,10 +50,8 @@ CASES = [
 @pytest.mark.parametrize(("name", "policy", "starts"), CASES)
 def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_path):
     one = pair(name)
-    expected = exhaustive_play.explore(
-        one.rules, lambda position: policy(one.rules, position), seat, starts
-    )
-    act = make_act(one, policy)
+    choose, act = functools.partial(policy, one.rules), make_act(one, policy)
+    expected = exhaustive_play.explore(one.rules, choose, seat, starts)
     for part_size in (1, 3, 2**18) if sum(expected.positions) < 99 else (50,):
         folder = tmp_path / str(part_size)
         settings = {"starts": starts, "part_size": part_size}
@@ -80,9 +68,9 @@ def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_pa
 def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_path):
     """Starts that are not copies of each other are transformed as well."""
     one = TIC_TAC_TOE
-    expected = exhaustive_play.explore(
-        one.rules, lambda position: equivariant(one.rules, position), seat, starts, same=orbit
-    )
+    policy = functools.partial(equivariant, one.rules)
+    same = one.rules.least_image
+    expected = exhaustive_play.explore(one.rules, policy, seat, starts, same)
     settings = {"starts": starts, "part_size": 50, "symmetric": True}
     steps = [*exhaustive.explore(one.game, EQUIVARIANT, seat, tmp_path, **settings)]
     assert_equal(steps, tmp_path, expected)
@@ -112,30 +100,31 @@ def test_a_ply_that_was_explored_takes_little_space(tmp_path):
     assert {path.name for path in parts} == {"moves-000000.npy"}
 
 
-@pytest.mark.parametrize("starts", [((),), ((2,), (0, 0, 0))])
-def test_a_game_that_lasts_too_long_is_refused(starts, tmp_path):
-    act = make_act(pair("nim"), lowest)
-    said = "nim lasts longer than its max_plies, 3: set max_plies to the length of its longest game"
-    call = lambda: explore_all(NIM._replace(max_plies=3), act, 0, tmp_path, starts=starts)  # noqa: E731
-    assert_refused((call, said))
-    assert explore_all(NIM, act, 0, tmp_path / "right").ply + 1 == NIM.max_plies
-
-
 def test_what_cannot_be_explored_is_refused(tmp_path):
-    """Starts, and answers of the player."""
+    act, low = make_act(pair("nim"), highest), make_act(pair("nim"), lowest)
+    folders = (tmp_path / str(number) for number in itertools.count())
 
-    def explore(answer=lambda states: np.zeros(len(states), int), starts=((),), seat=0, **others):
-        folder = tmp_path / str(starts)
-        return lambda: explore_all(NIM, answer, seat, folder, starts=starts, **others)
+    def explore(act=act, starts=((),), seat=0, game=NIM):
+        return lambda: explore_all(game, act, seat, next(folders), starts=starts)
 
-    said = "the player returns actions of shape (2,) for 1 positions: return one action for"
+    stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
+    no_move = "nim has no legal move after the actions [2]...otherwise correct its legal_actions"
+    limits = (6, ((),)), (3, ((2,), (0, 0, 0)))
+    long = "nim lasts longer than its max_plies, {}: set max_plies to the length of its longest"
+    two = "the player returns actions of shape (2,) for 1 positions: return one action for"
     assert_refused(
+        *((explore(seat=seat, game=stuck), no_move) for seat in (0, 1)),
+        *(
+            (explore(low, starts, game=NIM._replace(max_plies=most)), long.format(most))
+            for most, starts in limits
+        ),
+        (explore(lambda states: np.zeros(2, int)), two),
+        (explore(seat=2), "seat is 2: use 0 for the first player or 1 for the second"),
         (explore(starts=((2, 2, 1),)), "action 1 is illegal in nim after the actions [2, 2]: use"),
         (explore(starts=((0,) * 8,)), "a line of nim has 8 moves: use 7 at most"),
-        (explore(lambda states: np.zeros(2, int)), said),
-        (explore(seat=2), "seat is 2: use 0 for the first player or 1 for the second"),
         (explore(starts=((2, 2, 0),)), "no legal move after the actions [2, 2, 0]...leave this"),
     )
+    assert explore(low)().ply + 1 == NIM.max_plies
 
 
 def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
@@ -158,14 +147,6 @@ def test_illegal_moves_are_refused_with_their_own_position(tmp_path):
     starts = ((1,), (2,), (0, 0), (2, 0))
     said = "the player's action 9 is illegal after the actions [2, 0]: [0, 1, 2] are legal"
     assert_refused((lambda: explore_all(NIM, late, 0, tmp_path / "nim", starts=starts), said))
-
-
-def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
-    stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
-    said = "nim has no legal move after the actions [2]...otherwise correct its legal_actions"
-    act = make_act(pair("nim"), highest)
-    rows = [(lambda s=seat: explore_all(stuck, act, s, tmp_path / str(s)), said) for seat in (0, 1)]
-    assert_refused(*rows)
 
 
 def test_a_folder_with_other_settings_is_refused(tmp_path):

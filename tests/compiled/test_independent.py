@@ -162,7 +162,8 @@ def test_other_boards_files_and_overrides_are_refused(program):
     assert len(program.Player(overrides_of(empty, right)).keys) == 4
     assert program.Player(overrides_of(full, move=1)).board.columns == 3
     program.Board(7, 8, 2)  # The largest.
-    wide = np.zeros((8, 2), int)  # A layer that does not fit the one before it.
+    # A layer that does not fit the one before it.
+    mismatch = make_file(**{"policy_hidden.kernel": np.zeros((8, 2), int)})
     override = "an override is for an impossible position or an illegal move"
     assert_refused(
         (lambda: program.Board(4, 13), "4 in a row on 4 by 13 do not fit in 64 bits"),
@@ -181,10 +182,7 @@ def test_other_boards_files_and_overrides_are_refused(program):
                 (empty, full),  # The move is illegal.
             ]
         ),
-        (
-            lambda: program.Player(make_file(**{"policy_hidden.kernel": wide})),
-            "mismatch in its core",
-        ),
+        (lambda: program.Player(mismatch), "mismatch in its core"),
     )
     assert program.Player(make_file("connect_four:3x1x3", columns=1)).copies == 1
 

@@ -40,13 +40,9 @@ def run_dir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def player(run_dir):
-    return azjax.load(run_dir)
-
-
-@pytest.fixture(scope="module")
-def answers(player):
+def answers(run_dir):
     """The scores and values of the network alone, and of its search with two simulations."""
+    player = azjax.load(run_dir)
     config = dataclasses.replace(CONFIG.search, num_simulations=2)
     search = make_search(config, PARTS.game, PARTS.evaluate)
     searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
@@ -94,34 +90,24 @@ def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
         columns = [getattr(player, kind) for player in players]
         for name in (*POSITIONS.classes, MEAN):
             if name in columns[0]:
-                cells = (
-                    f"{100 * of[name].estimate:.1f} ({100 * of[name].low:.1f}" for of in columns
-                )
-                first, second = (re.escape(cell) for cell in cells)
+                shares = [(100 * of[name].estimate, 100 * of[name].low) for of in columns]
+                first, second = (re.escape(f"{share:.1f} ({low:.1f}") for share, low in shares)
                 assert re.search(rf"{re.escape(name)} [\d,]* ?{first}\S* {second}", printed)
 
 
 # The labels of Connect Four.
 
 
-@pytest.fixture(scope="module")
-def plies():
-    """`int8 [S, 7]`, plies to the end of the game after each move."""
-    with np.load(connect_four.POSITIONS) as file:
-        return file["plies"]
-
-
-def stones():
-    return np.count_nonzero(POSITIONS.states.board, axis=1)
-
-
-def test_positions_differ_and_labels_agree(plies):
+def test_positions_differ_and_labels_agree():
     """The player to move wins after an odd number of plies; a draw fills the board."""
+    with np.load(connect_four.POSITIONS) as file:
+        plies = file["plies"]  # `int8 [S, 7]`, to the end of the game after each move.
+    stones = np.count_nonzero(POSITIONS.states.board, axis=1)
     boards = POSITIONS.states.board.reshape(-1, 6, 7)
     distinct = {min(board.tobytes(), board[:, ::-1].tobytes()) for board in boards}
     assert len(distinct) == len(boards)
-    np.testing.assert_array_equal(POSITIONS.states.player, stones() % 2)
-    left = 42 - stones()[:, None]
+    np.testing.assert_array_equal(POSITIONS.states.player, stones % 2)
+    left = 42 - stones[:, None]
     for outcome, right in {
         1: (plies % 2 == 1) & (plies <= left),
         0: plies == left,
@@ -132,10 +118,6 @@ def test_positions_differ_and_labels_agree(plies):
 
 
 # Errors.
-
-
-def count(positions, scores, values):
-    return jax.device_get(count_errors(positions, scores, values))
 
 
 def test_errors_are_counted_by_class():
@@ -154,7 +136,7 @@ def test_errors_are_counted_by_class():
         chosen = labels[max(legal, key=lambda action, score=score: score[action])]
         flags = [True, chosen < best, best != 0, best != 0 and not value * best > 0]
         expected[:, class_of[row]] += flags
-    found = count(few, scores, values)
+    found = jax.device_get(count_errors(few, scores, values))
     np.testing.assert_array_equal(np.stack(found), expected)
     assert expected.any(axis=1).all() and len({*map(tuple, expected.tolist())}) == 4
 

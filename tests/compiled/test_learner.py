@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from scipy.special import entr, log_softmax, softmax
 
 import guard
 from azjax.networks import Network
@@ -21,20 +22,13 @@ from azjax.training.learner import (
     make_optimizer,
 )
 from azjax.training.targets import Sample
+from small import take
 
 ACTIONS, BATCH, STEPS = 5, 8, 6
-CONFIG = LearnerConfig(
-    optimizer="sgd",
-    learning_rate=0.1,
-    warmup_steps=0,
-    decay_steps=0,
-    clip_norm=0.1,
-    value_weight=0.5,
-    l2=0.01,
-    policy_surprise=0.7,
-    ema_decay=0.3,
-)
+CONSTANT = {"learning_rate": 0.1, "warmup_steps": 0, "decay_steps": 0}
 WEIGHTS = {"value_weight": 0.5, "l2": 0.01, "policy_surprise": 0.7}
+CONFIG = LearnerConfig(optimizer="sgd", clip_norm=0.1, ema_decay=0.3, **CONSTANT, **WEIGHTS)
+PLAIN = LearnerConfig(clip_norm=0.0, ema_decay=0.0, **CONSTANT)
 
 
 def random_samples():
@@ -53,11 +47,8 @@ def linear_network():
     """`logits = x W`, `value = tanh(x v)`; its statistics count the training steps."""
 
     def init(key):
-        params = {
-            "logits": np.random.default_rng(1).normal(size=(4, ACTIONS)),
-            "value": np.random.default_rng(2).normal(size=4),
-        }
-        params = jax.tree.map(np.float32, params)
+        rng, sizes = np.random.default_rng(1), {"logits": (4, ACTIONS), "value": 4}
+        params = {name: np.float32(rng.normal(size=size)) for name, size in sizes.items()}
         return {"params": params, "batch_stats": {"count": np.int32(0), "mean": np.float32(0)}}
 
     def apply(variables, planes):
@@ -76,17 +67,9 @@ VARIABLES = NETWORK.init(None)
 PARAMS = VARIABLES["params"]
 
 
-def cross_entropy(logits, policy, legal):
-    """`-sum pi log p` over the legal actions, one row at a time, in double precision."""
-    losses = []
-    for row, target, allowed in zip(np.float64(logits), policy, legal, strict=True):
-        p = np.exp(row[allowed] - row[allowed].max())
-        losses.append(-np.sum(target[allowed] * np.log(p / p.sum())))
-    return np.array(losses)
-
-
-def entropy(policy):
-    return np.array([-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(policy)])
+def assert_close(found, expected, rtol=1e-4):
+    close = functools.partial(np.testing.assert_allclose, rtol=rtol, atol=1e-6)
+    jax.tree.map(close, found, expected)
 
 
 # --- The loss ---------------------------------------------------------------------------
@@ -95,15 +78,15 @@ def entropy(policy):
 def test_the_loss_against_numpy():
     x = np.float64(SAMPLES.planes.reshape(BATCH, -1))
     logits, value = x @ np.float64(PARAMS["logits"]), np.tanh(x @ np.float64(PARAMS["value"]))
-    each = cross_entropy(logits, SAMPLES.policy, SAMPLES.legal)
-    policy, kl = each.mean(), each - entropy(SAMPLES.policy)
+    target, masked = np.float64(SAMPLES.policy), np.where(SAMPLES.legal, logits, -np.inf)
+    each = -np.sum(target * np.where(SAMPLES.legal, log_softmax(masked, axis=1), 0), axis=1)
+    policy, kl = each.mean(), each - entr(target).sum(axis=1)
     squared = np.mean((SAMPLES.value - value) ** 2)
     l2 = 0.01 * sum(np.sum(np.float64(leaf) ** 2) for leaf in PARAMS.values())
     expected = {"value_loss": squared, "policy_loss": policy, "policy_kl": kl.mean(), "l2": l2}
     outputs = NETWORK.infer(NETWORK.fold(VARIABLES), SAMPLES.planes)
     outputs = jnp.where(SAMPLES.legal, outputs[0], 1e30), outputs[1]  # Of illegal actions.
-    odds = np.exp(logits) * SAMPLES.legal
-    surplus = odds / odds.sum(axis=1, keepdims=True) - SAMPLES.policy
+    surplus = softmax(masked, axis=1) - target
     for surprise in (0.0, 0.7, 1.0):
         weights = WEIGHTS | {"policy_surprise": surprise}
         loss = functools.partial(alphazero_loss, params=PARAMS, samples=SAMPLES, **weights)
@@ -169,11 +152,8 @@ def found():
 
 def test_updates_follow_the_textbook_and_count(found):
     (states, losses), _, _, (params, totals, norms) = found
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
-        (states.variables["params"], losses["loss"], losses["grad_norm"]),
-        (params, totals, norms),  # The norm before clipping.
-    )
+    ours = states.variables["params"], losses["loss"], losses["grad_norm"]
+    assert_close(ours, (params, totals, norms))  # The norm before clipping.
     assert (norms > 0.1).any()
     np.testing.assert_array_equal(states.step, range(1, STEPS + 1))
     np.testing.assert_array_equal(states.variables["batch_stats"]["count"], states.step)
@@ -187,8 +167,7 @@ def test_updates_follow_the_textbook_and_count(found):
 def test_devices_average_their_gradients(found):
     one, both = found[:2]
     for device in range(2):
-        half = jax.tree.map(lambda leaf, i=device: leaf[i], both)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), one, half)
+        assert_close(take(both, device), one)
 
 
 def test_the_average_follows_the_parameters(found):
@@ -206,10 +185,6 @@ def test_the_average_follows_the_parameters(found):
 
 
 # --- The optimizer ----------------------------------------------------------------------
-
-PLAIN = LearnerConfig(
-    learning_rate=0.1, warmup_steps=0, decay_steps=0, clip_norm=0.0, ema_decay=0.0
-)
 
 
 def change(**settings):
@@ -250,15 +225,12 @@ def test_weight_decay_leaves_biases_and_scales_alone():
     params = {"a": names, "b": layer(2.0, 2.0)}
     params = jax.tree.map(lambda x: jnp.full(3, x), params)
     expected = {"a": names | {"bias": 0.0, "scale": 0.0}, "b": layer(2.0, 0.0)}
+    expected = jax.tree.map(lambda x: np.full(3, -0.05 * x), expected)
     for optimizer in ("adam", "sgd"):
         config = change(optimizer=optimizer, weight_decay=0.5)
         none = jax.tree.map(jnp.zeros_like, params)
         for update in updates(config, none, none, params=params):  # Momentum leaves it alone.
-            jax.tree.map(
-                lambda found, x: np.testing.assert_allclose(found, np.full(3, -0.05 * x), 1e-6),
-                update,
-                expected,
-            )
+            assert_close(update, expected, 1e-6)
 
 
 def test_a_term_of_the_loss_has_a_name_of_its_own():
@@ -282,8 +254,4 @@ def test_a_setting_that_may_be_off_can_be_swept(name):
         swept = jax.jit(jax.vmap(update))(np.float32([0, 0.1]))
         separate = [jax.jit(update, static_argnums=0)(value) for value in (0.0, 0.1)]
     for row, expected in enumerate(separate):
-        jax.tree.map(
-            lambda found, x, row=row: np.testing.assert_allclose(found[row], x, 1e-5, 1e-6),
-            swept,
-            expected,
-        )
+        assert_close(take(swept, row), expected, 1e-5)

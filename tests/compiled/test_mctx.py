@@ -1,7 +1,6 @@
-"""All loops, several leaves, and mctx's policies; `tests/system` has longer searches."""
+"""All loops, and mctx's policies; `tests/system` has longer searches."""
 
 import functools
-import runpy
 
 import jax
 import jax.numpy as jnp
@@ -9,20 +8,15 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax import games
-from azjax.games.base import init_batch, play
+from azjax.games.base import play
 from azjax.search import (
     NEVER,
-    PUCT,
-    ROOT,
     Gumbel,
     MctxPolicy,
-    make_search,
     mctx_fns,
     rollout_evaluator,
 )
 from guard import sharing
-from source import ROOT as FILES
 from tables import BATCH, assert_equal, bench, repeat, run, search_table
 
 OPEN = (1, -1, 0, 0, 0, 0, 0, 0, 0)  # X to move.
@@ -110,51 +104,3 @@ def test_a_policy_gets_its_noise_where_the_search_adds_some(some_states):
     np.testing.assert_allclose(run(noisy, table, some_states).prior, prior, atol=1e-6)
     drawn = run(noisy, table, some_states, add_noise=True).prior
     assert (abs(drawn - prior) > 0.1).any()
-
-
-# Several leaves a simulation, `examples/leaves.py`.
-
-GAME = games.make("othello:4")  # Its players pass.
-LEAVES = runpy.run_path(str(FILES / "examples/leaves.py"), run_name="leaves")
-
-
-def search_leaves(num_simulations, evaluate):
-    """Searches with one round of leaves."""
-    grow = functools.partial(LEAVES["grow"], together=num_simulations)
-    find = jax.jit(make_search(PUCT(num_simulations), GAME, evaluate, grow))
-    return jax.device_get(find(None, jax.random.key(0), init_batch(GAME, 12)))
-
-
-@pytest.mark.compiles(1)
-def test_trees_of_several_leaves_add_up():
-    """A leaf that is selected twice has one value, also of a random evaluator."""
-
-    def draw(params, keys, states):
-        values = jax.vmap(lambda key: jax.random.uniform(key, minval=-1.0))(keys)
-        return jnp.zeros((len(values), GAME.num_actions)), values
-
-    tree = search_leaves(32, draw).tree
-    visits = tree.children_visits
-    assert (visits[:, ROOT].sum(axis=1) == 32).all()
-    own = tree.node_visits - visits.sum(axis=2)
-    assert (own[tree.node_visits > 0] >= 1).all() and (own > 1).any()
-    values = np.where(visits > 0, tree.children_values, 0)
-    q = tree.children_rewards + tree.children_discounts * values
-    total = own * tree.raw_values + (visits * q).sum(axis=2)
-    np.testing.assert_allclose(tree.node_values * tree.node_visits, total, atol=1e-4)
-
-
-@pytest.mark.compiles(1)
-def test_a_round_of_leaves_sees_those_before_it():
-    """Four leaves of one round are four different nodes: one that waits counts as a loss.
-
-    As a draw, the move that the prior prefers would be selected again.
-    """
-
-    def prefer(params, keys, states):
-        first = jnp.argmax(jax.vmap(GAME.legal_actions)(states), axis=1)
-        return 1.5 * jax.nn.one_hot(first, GAME.num_actions), jnp.zeros(len(first))
-
-    result = search_leaves(4, prefer)
-    legal = np.sum(~result.tree.root_invalid_actions, axis=1)
-    assert ((result.visit_counts > 0).sum(axis=1) == np.minimum(legal, 4)).all()

@@ -10,32 +10,15 @@ import guard
 import misere_pile
 from azjax import games
 from azjax.games.symmetries import orient
-from azjax.players import Agent, Decision
-from azjax.players.overrides import (
-    make_lookup,
-    oriented_overrides,
-    state_lookup,
-    with_overrides,
-)
+from azjax.players.overrides import make_lookup, oriented_overrides, state_lookup, with_overrides
 from azjax.proof import repair
 from azjax.proof.repair import OverrideTable, empty_table, load_table, save_table
-from bad_players import replay
+from bad_players import first_legal, replay
 from experiments.add_overrides import join, prune
 from refusals import assert_refused
 
 GAME = games.make("connect_four:3x3x3")
 KEY = jax.random.key(0)
-
-
-def first_legal(game):
-    """An agent that plays the first legal action; its other outputs are recognizable."""
-
-    def act(params, key, states):
-        legal = jax.vmap(game.legal_actions)(states)
-        value = jax.numpy.full(len(legal), 0.25)
-        return Decision(jax.numpy.argmax(legal, axis=1), legal * 0.5, value=value)
-
-    return Agent("first", act)
 
 
 def decide(game, lookup, states):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import azjax
+import guard
 import playground
 from azjax import games
 from azjax.networks import MLPConfig, ResNetConfig
@@ -61,7 +62,6 @@ def solved(request):
 
 
 def test_a_page_has_the_rules_and_the_solution_of_a_game(solved):
-    """Moves, turns, ends, winners and values of every position."""
     _, solution, _, found = solved
     decisions = solution.decisions.tolist()
     for each, row in zip(found["positions"], decisions, strict=True):
@@ -159,10 +159,8 @@ def test_the_page_computes_the_outputs_of_networks(kind):
 
 def test_custom_networks_are_refused():
     parts = make_parts(Config(network=KINDS["mlp"]))
-    custom = parts._replace(network=parts.network._replace(plain=None))
-    assert_refused(
-        (lambda: live.pack_weights(Player(custom, {})), "cannot compute this network: use an")
-    )
+    player = Player(parts._replace(network=parts.network._replace(plain=None)), {})
+    assert_refused((lambda: live.pack_weights(player), "cannot compute this network: use an"))
 
 
 # Players of the playground.
@@ -179,17 +177,12 @@ CHOOSE = """async ([packed, texts]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def quantized():
-    """A shipped player, alone, and its outputs: `(player, texts, states, (logits, values))`."""
-    player, (texts, states) = azjax.load("tic_tac_toe"), positions("tic_tac_toe", 300)
-    return dataclasses.replace(player, alone=True), texts, states, player.evaluate(states)
-
-
-def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
+def test_quantized_players_have_the_bits_and_the_moves_of_python():
     """With random overrides for 60 positions and all of their symmetric copies."""
-    player, texts, states, (logits, values) = quantized
+    player, (texts, states) = azjax.load("tic_tac_toe"), positions("tic_tac_toe", 300)
     game = player.game
+    with guard.sharing():
+        logits, values = player.evaluate(states)
     copies = [*zip(game.symmetries.cells, game.symmetries.actions, strict=True)]
     legal = np.asarray(states.board) == 0
     moves = np.where(legal, np.random.default_rng(1).random(legal.shape), -1).argmax(axis=1)
@@ -202,7 +195,7 @@ def test_quantized_players_have_the_bits_and_the_moves_of_python(quantized):
             listed.setdefault(board[order].tobytes(), set()).add(names.tolist().index(moves[row]))
     encoding = player.parts.network.encoding
     table = oriented_overrides(game, encoding, take(states, rows), moves[rows])
-    packed = playground.pack_player(dataclasses.replace(player, overrides=table))
+    packed = playground.pack_player(dataclasses.replace(player, alone=True, overrides=table))
     chosen, isOverride, bits, value = zip(*evaluate(CHOOSE, [packed, texts]), strict=True)
     assert [base64.b64decode(text) for text in bits] == [row.tobytes() for row in logits]
     np.testing.assert_array_equal(np.float32(value), values)

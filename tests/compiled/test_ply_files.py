@@ -14,9 +14,11 @@ import pytest
 
 import damages
 from azjax.proof import exhaustive, ply_files
-from bad_players import explore_all, highest, make_act, pair, small_batches
+from bad_players import explore_all, highest, make_act, small_batches
 from misere_pile import NIM
+from pairs import pair
 from refusals import assert_refused
+from trained import files
 
 CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
@@ -71,9 +73,13 @@ def test_games_are_conserved_from_ply_to_ply(tmp_path):
     content = {name: value for name, value in ply_files.read(path).items() if name != "place"}
     for games in (content["games"] * (1 + 1e-12), content["games"]):
         ply_files.write(path, content | {"games": games})
-        assert jax.tree.all(jax.tree.map(np.array_equal, explore(), whole))
+        assert is_equal(explore(), whole)
     ply_files.write(path, content | {"games": content["games"] + 1})
     assert_refused((explore, "001 is damaged (2 games lead there, not 1): delete the folder"))
+
+
+def is_equal(steps, others):
+    return jax.tree.all(jax.tree.map(np.array_equal, steps, others))
 
 
 class Killed(BaseException):
@@ -126,16 +132,6 @@ def case(monkeypatch):
         yield explore
 
 
-def contents(folder):
-    """All files and folders."""
-    paths = sorted(folder.rglob("*"))
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in paths}
-
-
-def is_equal(steps, others):
-    return jax.tree.all(jax.tree.map(np.array_equal, steps[-1], others[-1]))
-
-
 def kill(explore, folder, disk, last):
     """Whether the exploration was killed before its end."""
     disk.boot(last)
@@ -151,20 +147,20 @@ def kill(explore, folder, disk, last):
 def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, monkeypatch):
     """Even if it is killed again; also with parts of another size, and from threads."""
     disk = Disk(monkeypatch, tmp_path)
-    whole = case(tmp_path / "whole")
-    changes, files = disk.changes, contents(tmp_path / "whole")
-    assert changes > 30 and len(whole) > whole[-1].ply + 1  # Several parts to a ply.
-    assert not [name for name in files if re.search(r"children|part|tmp", name)]
+    *steps, whole = case(tmp_path / "whole")
+    changes, written = disk.changes, files(tmp_path / "whole")
+    assert changes > 30 and len(steps) > whole.ply  # Several parts to a ply.
+    assert not [name for name in written if re.search(r"children|part|tmp", name)]
     for last in range(0, changes, 1 + changes // 40):
         folder = tmp_path / str(last)
         assert kill(case, folder, disk, last)
         other = shutil.copytree(folder, tmp_path / f"other {last}") if folder.exists() else None
         for again in (last * 7 % 11, last * 5 % 23):  # A few changes later.
             kill(case, folder, disk, again)
-        assert is_equal(case(folder), whole) and contents(folder) == files, last
+        assert is_equal(case(folder)[-1], whole) and files(folder) == written, last
         if other:  # Files of an incomplete ply are not reused.
             ends = case(other, part_size=2**18)[-1].ends
-            assert jax.tree.all(jax.tree.map(np.array_equal, ends, whole[-1].ends)), last
+            assert is_equal(ends, whole.ends), last
             for ply in other.glob("games/0*"):
                 bounds = ply_files.read(ply / "summary.json")["bounds"]
                 assert len([*ply.glob("moves-*")]) == len(bounds) - 1, last
@@ -172,8 +168,8 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
     case(tmp_path / "whole")
     assert disk.changes == 0  # Nothing is repeated.
     monkeypatch.setattr(ply_files, "_WORKERS", 4)
-    assert is_equal(case(tmp_path / "four"), whole)
-    assert contents(tmp_path / "four") == files
+    assert is_equal(case(tmp_path / "four")[-1], whole)
+    assert files(tmp_path / "four") == written
 
 
 def test_few_parts_are_in_memory_at_a_time(monkeypatch):

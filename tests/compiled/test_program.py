@@ -6,8 +6,6 @@ import shutil
 import signal
 import time
 
-import jax
-import numpy as np
 import pytest
 
 import azjax
@@ -19,7 +17,17 @@ from azjax.proof.certificate import Certificate
 from azjax.runs import checkpoint, directory
 from azjax.runs.config import make_parts
 from refusals import check_program
-from trained import MOMENTS, RUN, damage, files, read, records, train_in, without_progress
+from trained import (
+    MOMENTS,
+    RUN,
+    assert_same,
+    damage,
+    files,
+    read,
+    records,
+    train_in,
+    without_progress,
+)
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -28,20 +36,12 @@ def resume(run_dir, *arguments):
     return train_in(run_dir, "--resume", "--no-report", *arguments)
 
 
-def arrays(run_dir):
-    """Returns the arrays of a run's newest checkpoint, from the parameters to the key."""
-    state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)))
-    assert not skipped
-    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
 def assert_same_end(run_dir, whole):
     """Checks that two runs have the same final state, bit for bit, and one record per iteration."""
-    left, right = arrays(run_dir), arrays(whole)
-    assert {n: x.dtype for n, x in left.items()} == {n: x.dtype for n, x in right.items()}
-    assert [name for name in left if left[name].tobytes() != right[name].tobytes()] == []
+    parts = make_parts(runs.read_config(run_dir))
+    (left, skipped), (right, _) = (checkpoint.restore(path, parts) for path in (run_dir, whole))
+    assert not skipped
+    assert_same(left, right)
     assert records(run_dir, without_time=True) == records(whole, without_time=True)
 
 
@@ -66,9 +66,8 @@ def test_a_training_writes_checkpoints_records_and_a_certificate(trained):
     for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
         assert certificate[name] == last[name]
     assert (certificate["iterations"], certificate["moves"]) == (8, 8 * 16 * 4)
-    assert certificate["decision_states"] == 4520 and certificate["seconds"] >= round(
-        last["seconds"], 1
-    )
+    assert certificate["decision_states"] == 4520
+    assert certificate["seconds"] >= round(last["seconds"], 1)
     assert not certificate["perfect"] and not certificate["unbeatable"]
     # The game is solved only once, and neither certificate nor report loads the player.
     assert trained.calls == ["solve"]
@@ -116,9 +115,8 @@ def test_what_ctrl_c_prints_while_a_run_compiles(run_dir, tmp_path, monkeypatch,
 
     monkeypatch.setattr(program, "_compile", interrupt)
     assert train_in(tmp_path / "new", "--smoke") == resume(run_dir) == 130
-    assert without_progress(capfd.readouterr().err) == (
-        f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
-    )
+    said = f"interrupted: not started\ninterrupted: continue with --resume --run-dir {run_dir}\n"
+    assert without_progress(capfd.readouterr().err) == said
     assert not (tmp_path / "new").exists()
 
 
@@ -201,7 +199,6 @@ def put_link(run_dir):
 
 
 def test_a_spoiled_run_is_refused_before_anything_moves(trained, tmp_path, monkeypatch, capfd):
-    """And before compiling."""
     monkeypatch.setattr(program, "_compile", None)
     rows = [
         (damage_all, "no checkpoint in ", " is sound", "start a new run"),

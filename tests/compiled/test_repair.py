@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from azjax.players import Decision
-from azjax.proof.repair import (
-    Analysis,
-    OverrideTable,
-    empty_table,
-    make_analyze,
-    repair_games,
-)
-from bad_players import replay, small_batches
+from azjax.proof.repair import Analysis, OverrideTable, empty_table, make_analyze, repair_games
+from bad_players import replay, search_blindly, small_batches
 from small import take
 
 
@@ -22,10 +16,7 @@ def _small_batches():
 
 
 def blind_search(states):
-    """Values every move at 0 and chooses the first."""
-    legal = states.board == 0
-    nothing = np.zeros(legal.shape)
-    return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+    return search_blindly(states.board == 0)
 
 
 def repair_once(game, decide, games, table=None):
@@ -111,9 +102,8 @@ def test_one_position_of_a_game_is_repaired_at_a_time(tic_tac_toe):
     def decide(states):
         is_lost = (states.board[:, 1] == 1) & (np.abs(states.board).sum(axis=1) == 4)
         q_values = np.where(is_lost, -0.8, 0.0)[:, None] * np.ones(9)
-        return Decision(
-            np.full(len(q_values), 8), None, q_values=q_values, visit_counts=q_values <= 0
-        )
+        chosen, visits = np.full(len(q_values), 8), q_values <= 0
+        return Decision(chosen, None, q_values=q_values, visit_counts=visits)
 
     first, second = (0, 4, 1, 2, 5, 6), (0, 4, 3, 2, 1, 6)
     for games, expected in (([first], [(0, 4)]), ([second], [(0, 4, 3, 2)])):

@@ -123,20 +123,20 @@ def test_the_classes_of_tic_tac_toe(solution, atlas):
 
 def test_saved_blunders_are_read_back_and_damaged_ones_refused(tmp_path):
     rows = np.random.default_rng(0).random((40, 21)) < 0.3
-    assert_refused(
-        (lambda: animation.load_blunders(tmp_path, 21, 12), "holds no snapshots: use the")
-    )
+
+    def load(size, count=12):
+        return animation.load_blunders(tmp_path, size, count)
+
+    assert_refused((lambda: load(21), "holds no snapshots: use the"))
     for iteration, row in enumerate(rows):
         animation.save_blunders(tmp_path, iteration, row)
     (tmp_path / "snapshots" / "².bits").write_text("Not of an iteration.")
-    iterations, loaded = animation.load_blunders(tmp_path, 21, 12)
+    iterations, loaded = load(21)
     assert iterations[0] == 0 and iterations[-1] == 39 and 8 < len(iterations) <= 12
     assert (np.diff(iterations, 2) >= 0).all()  # Denser at the start.
     np.testing.assert_array_equal(loaded, rows[iterations])
-    np.testing.assert_array_equal(animation.load_blunders(tmp_path, 21, 40)[1], rows)
-    assert_refused(
-        (lambda: animation.load_blunders(tmp_path, 33, 12), "is damaged, or of another game")
-    )
+    np.testing.assert_array_equal(load(21, 40)[1], rows)
+    assert_refused((lambda: load(33), "is damaged, or of another game"))
 
 
 def test_an_animation_has_every_class_in_every_iteration(solution, atlas):
@@ -199,10 +199,9 @@ def test_a_node_has_the_numbers_by_which_its_parent_chose(tic_tac_toe, many_sear
         edge = tree.parents[node], tree.action_from_parent[node]
         if node:
             q = tree.children_rewards[edge] + tree.children_discounts[edge] * tree.node_values[node]
+            shown = float(numbers["Q"].replace("\N{MINUS SIGN}", "-"))
             assert float(numbers["P"]) == pytest.approx(priors[edge], abs=0.006)
-            assert float(numbers["Q"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
-                q, abs=0.0051
-            )
+            assert shown == pytest.approx(q, abs=0.0051)
         assert int(numbers["N"]) == tree.node_visits[node]
     lines = tic_tac_toe._replace(display=Display(lambda state: "|"))
     few = str(draw_tree(lines, many_searched[1], row, max_nodes=1))

@@ -13,16 +13,8 @@ from azjax.search import PUCT, UCT, Gumbel, rollout_evaluator
 from azjax.search.uct import random_order, uct_action
 from guard import sharing
 from reference import gumbel, minimax, misere_pile, puct, tic_tac_toe
-from tables import (
-    AS_IN_TRAINING,
-    BATCH,
-    FAULTS,
-    bench,
-    pile_states,
-    repeat,
-    run,
-    textbook,
-)
+from small import take
+from tables import AS_IN_TRAINING, BATCH, FAULTS, bench, pile_states, repeat, run, textbook
 
 CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
 EACH = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -107,8 +99,8 @@ def test_no_evaluator_makes_a_search_play_an_illegal_action(some_states, config)
         sums = result.action_weights.sum(axis=1)
         assert np.isnan(sums[hurt & ~np.isclose(sums, 1, atol=1e-5)]).all(), fault
         if outputs is table:
-            for ours, theirs in zip(*map(jax.tree.leaves, (result, sound)), strict=True):
-                np.testing.assert_array_equal(ours[~hurt], theirs[~hurt], err_msg=fault)
+            equal = functools.partial(np.testing.assert_array_equal, err_msg=fault)
+            jax.tree.map(equal, take(result, ~hurt), take(sound, ~hurt))
             is_nan = np.isnan(result.value[hurt])
             assert is_nan.any() == ("values" in fault), fault
             assert fault != "values NaN" or is_nan.mean() > 0.8
@@ -141,8 +133,8 @@ def test_a_result_does_not_depend_on_the_batch_around_it(some_states, config):
     result = search(states=some_states, seed=keys, add_noise=noise)
     mixed = jnp.concatenate([new[:half], keys[half:]])[::-1]
     found = search(states=others, seed=mixed, add_noise=noise[::-1])
-    for ours, theirs in zip(*map(jax.tree.leaves, (result, found)), strict=True):
-        np.testing.assert_array_equal(ours[half:], theirs[::-1][half:])
+    last, first = take(result, slice(half, None)), take(found, slice(half - 1, None, -1))
+    jax.tree.map(np.testing.assert_array_equal, last, first)
     np.testing.assert_array_equal(found.action[half:], 0)
 
 

@@ -45,9 +45,8 @@ def random_search():
             mean = jnp.sum(share * numbers, axis=1)
             q_values = temperature[:, None] + numbers - mean[:, None]
             q_values = jnp.where(jax.vmap(game.is_over)(states)[:, None], jnp.nan, q_values)
-            return SearchResult(
-                action, share, legal.astype(jnp.int32), q_values, temperature + 10, None
-            )
+            visits = legal.astype(jnp.int32)
+            return SearchResult(action, share, visits, q_values, temperature + 10, None)
 
         return search
 
@@ -174,9 +173,7 @@ def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(singl
 def test_each_game_is_stored_before_and_after_a_random_move(single_moves):
     same = []
     for before, moves, after in single_moves:
-        met, wandered = (
-            jax.tree.map(lambda leaf, i=i: leaf[:, i], moves.new_starts) for i in (0, 1)
-        )
+        met, wandered = (take(moves.new_starts, (slice(None), i)) for i in (0, 1))
         jax.tree.map(np.testing.assert_array_equal, met, before)
         further = wandered.ply - met.ply
         assert set(further) == {0, 1} and not wandered.states.over.any()
@@ -255,9 +252,8 @@ def draw_from(entries, *batches):
 def test_positions_are_drawn_uniformly(several):
     several, places = several
     rows = np.flatnonzero((places[:, None] == places).sum(axis=1) == 1)
-    archive, drawn, found = draw_from(
-        several, rows[5:9], np.repeat(rows, 3), rows, rows[:7], rows[:1]
-    )
+    batches = rows[5:9], np.repeat(rows, 3), rows, rows[:7], rows[:1]
+    archive, drawn, found = draw_from(several, *batches)
     assert archive.used == len(rows) == archive.full.sum() and found.all()
     _, counts = np.unique(np.asarray(drawn.states.board), axis=0, return_counts=True)
     assert len(counts) == len(rows) and counts.max() - counts.min() <= 1

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 import guard
-import misere_pile
 from azjax import games
 from azjax.games import hashing, nim, rows, solver
 from azjax.games.base import ILLEGAL
-from azjax.games.check import check_game
 from misere_pile import NIM
-from reference import Position, minimax
-from reference import misere_pile as rules
+from pairs import pair
+from reference import minimax
 from refusals import assert_refused
 
 CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
@@ -36,27 +34,40 @@ def test_tic_tac_toe_has_the_known_counts(tic_tac_toe, solution):
     assert len({*zip(orbits, numbers, strict=True)}) == 765
 
 
-def test_solution_equals_the_reference():
+@pytest.mark.parametrize(
+    ("name", "states", "decisions"),
+    [
+        ("misere_pile", 20, 12),
+        ("dice_pile", 90, 42),
+        ("race", 486, 125),
+        ("einstein:3", 145_597, 92_892),
+    ],
+)
+def test_solution_equals_the_reference(name, states, decisions):
+    game, rules = pair(name)[:2]
     with guard.sharing():
-        solution = solver.solve(misere_pile.make())
-    boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
-    listed = [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
-    plies = [listed[start:end] for start, end in itertools.pairwise(solution.layers)]
-    assert [set(ply) for ply in plies] == minimax.reachable(rules)
-    assert sum(map(len, map(set, plies))) == len(listed) and listed[0] == rules.start()
-    for s, position in enumerate(listed):
+        solution = solver.solve(game)
+    assert (solution.num_states, len(solution.decisions)) == (states, decisions)
+    assert states <= game.most_positions and len(solution.layers) - 2 <= game.max_plies
+    listed, decides = pair(name).positions(solution.states), {*solution.decisions.tolist()}
+    plies = np.repeat(np.arange(len(solution.layers) - 1), np.diff(solution.layers))
+    assert len({*zip(listed, plies, strict=True)}) == states and listed[0] == rules.start()
+    for s in range(0, states, 1 + states // 3000):
+        position, legal = listed[s], np.flatnonzero(solution.legal[s])
         outcomes = minimax.action_values(rules, position)
         best = [action for action in outcomes if outcomes[action] == max(outcomes.values())]
         assert (solution.player[s], solution.over[s]) == position[1:]
-        assert solution.values[s] == minimax.value(rules, position)
-        assert np.flatnonzero(solution.legal[s]).tolist() == list(outcomes)
-        assert np.flatnonzero(solution.optimal[s]).tolist() == best
-        for action in range(solution.legal.shape[1]):
+        assert legal.tolist() == [*outcomes]
+        assert solution.values[s] == pytest.approx(float(minimax.value(rules, position)), abs=1e-6)
+        assert (s in decides) == (not position.over and not rules.chance(position))
+        assert s not in decides or np.flatnonzero(solution.optimal[s]).tolist() == best
+        expected = [float(outcomes.get(action, -np.inf)) for action in range(game.num_actions)]
+        np.testing.assert_allclose(solution.action_values[s], expected, atol=1e-6)
+        assert (plies[solution.children[s, legal]] == plies[s] + 1).all()
+        for action, child in enumerate(solution.children[s]):
             after, reward = rules.play(position, action)
-            after = after if action in outcomes else rules.start()
-            assert listed[solution.children[s, action]] == after
+            assert listed[child] == (after if action in outcomes else rules.start())
             assert solution.rewards[s, action] == reward
-            assert solution.action_values[s, action] == outcomes.get(action, -np.inf)
 
 
 def test_a_game_that_exceeds_its_limits_is_not_enumerated():
@@ -71,6 +82,10 @@ def test_a_game_that_exceeds_its_limits_is_not_enumerated():
         (lambda: solve(most_positions=None), "nim has no bound on its number of positions (most_"),
         (lambda: solve(max_plies=6), "nim lasts longer than its max_plies, 6: set max_plies to"),
         (lambda: solve(most_positions=23), "nim has more positions than its most_positions, 23,"),
+        (lambda: games.make("nim:0x2"), "1 or more stones a heap"),
+        (lambda: games.make("nim:100x100"), "127 in all"),
+        (lambda: games.make("breakthrough:4x1"), "use 4 to 32 rows and 2 to 32 columns"),
+        (lambda: games.make("breakthrough:33x2"), "use 4 to 32 rows"),
     )
 
 
@@ -159,13 +174,6 @@ def test_games_whose_values_would_fill_the_memory_are_neither_solved_nor_labeled
     assert small.enumerable and not large.enumerable
 
 
-@pytest.mark.compiles(4)
-def test_small_games_satisfy_the_contract():
-    """With Breakthrough, whose symmetries are not those of cells."""
-    for name in ("nim", "breakthrough:4x2"):
-        check_game(games.make(name), num_games=4)
-
-
 def test_planes_are_the_heaps():
     game = games.make("nim:1x3x5")
     state = game.step(game.init(), 1 + 3)[0]  # One stone of the third heap.
@@ -174,12 +182,3 @@ def test_planes_are_the_heaps():
     assert (digits @ [1, 2, 4]).tolist() == [1, 3, 4]
     assert game.display.name_actions(state)[4] == "c1"
     assert games.make("nim") is games.make("nim:3x4x5")
-
-
-def test_sizes_that_make_no_game_are_refused():
-    assert_refused(
-        (lambda: games.make("nim:0x2"), "1 or more stones a heap"),
-        (lambda: games.make("nim:100x100"), "127 in all"),
-        (lambda: games.make("breakthrough:4x1"), "use 4 to 32 rows and 2 to 32 columns"),
-        (lambda: games.make("breakthrough:33x2"), "use 4 to 32 rows"),
-    )

@@ -9,7 +9,6 @@ import pytest
 
 import guard
 from azjax import games
-from azjax.games.base import random_action
 from azjax.games.square import ENCODINGS
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.targets import (
@@ -21,9 +20,10 @@ from azjax.training.targets import (
     outcomes,
     transform,
 )
+from integers import random_game
 from refusals import assert_refused
 
-LENGTH = 24
+LENGTH, KEY = 24, jax.random.key(0)
 
 
 @jax.jit
@@ -34,11 +34,6 @@ def make(outcome_weight, td_lambda, reward, discount, root_value):
     return outcomes(moves, td_lambda), make_samples(TargetConfig(outcome_weight, td_lambda), moves)
 
 
-def ask(reward, discount, root_value, outcome_weight=1.0, td_lambda=1.0):
-    with guard.sharing():
-        return jax.device_get(make(outcome_weight, td_lambda, reward, discount, root_value))
-
-
 def test_targets_equal_a_plain_recursion():
     """Of games in which players may move twice; most are cut off by the last transition."""
     rng, shape = np.random.default_rng(0), (LENGTH, 32)
@@ -46,7 +41,8 @@ def test_targets_equal_a_plain_recursion():
     reward = np.where(discount == 0, rng.integers(-1, 2, shape), 0).astype(np.float32)
     root_value = rng.uniform(-1, 1, shape).astype(np.float32)
     for td_lambda, weight in ((0.0, 1.0), (0.3, 0.6), (0.9, 0.0), (1.0, 0.6)):
-        z, samples = ask(reward, discount, root_value, weight, td_lambda)
+        with guard.sharing():
+            z, samples = jax.device_get(make(weight, td_lambda, reward, discount, root_value))
         expected = np.where(discount[-1] == 0, reward[-1], root_value[-1])
         for t in reversed(range(LENGTH)):
             if t < LENGTH - 1:
@@ -57,14 +53,6 @@ def test_targets_equal_a_plain_recursion():
         np.testing.assert_allclose(samples.value, mixed, atol=1e-6)
         # Observation, legal actions and policy are those of the search.
         assert [set(leaf.ravel()) for leaf in samples[:3]] == [{1}, {2}, {3}]
-
-
-def test_the_winner_s_positions_are_worth_1():
-    """X wins with the fifth move: who plays next receives -1 times the value of the mover."""
-    reward, discount = np.zeros((2, LENGTH, 32), np.float32)
-    discount[-5:-1], reward[-1] = -1, 1
-    z, _ = ask(reward, discount, np.full(reward.shape, 0.7, np.float32))
-    np.testing.assert_array_equal(z[:, 0], [0] * (LENGTH - 5) + [1, -1, 1, -1, 1])
 
 
 # --- Symmetries ---------------------------------------------------------------------------
@@ -82,14 +70,6 @@ def walk(game, moves):
     return jax.lax.scan(step, game.init(), moves)[1]
 
 
-def random_moves(game, key):
-    def step(state, key):
-        move = random_action(game, key, state)
-        return game.step(state, move)[0], move
-
-    return jax.lax.scan(step, game.init(), jax.random.split(key, game.max_plies))[1]
-
-
 @pytest.mark.parametrize("name", ["tic_tac_toe", "hex_swap:3"])
 def test_a_transformed_game_is_the_game_of_the_transformed_moves(name):
     game = games.make(name)
@@ -97,19 +77,15 @@ def test_a_transformed_game_is_the_game_of_the_transformed_moves(name):
     @jax.jit
     @jax.vmap
     def both_ways(key, symmetry):
-        moves = random_moves(game, key)
+        moves = random_game(game, key)[1]
         image = jnp.argsort(jnp.asarray(game.symmetries.actions)[symmetry])[moves]
         transformed = jax.vmap(lambda s: transform(game, s, symmetry))(walk(game, moves))
         return transformed, walk(game, image)
 
     symmetries = np.tile(np.arange(game.num_symmetries), 8)
     with guard.sharing():
-        transformed, replayed = both_ways(keys(len(symmetries)), symmetries)
+        transformed, replayed = both_ways(jax.random.split(KEY, len(symmetries)), symmetries)
     jax.tree.map(np.testing.assert_array_equal, transformed, replayed)
-
-
-def keys(count):
-    return jax.random.split(jax.random.key(0), count)
 
 
 def test_augmentation_draws_a_symmetry_for_each_sample(tic_tac_toe):
@@ -118,7 +94,7 @@ def test_augmentation_draws_a_symmetry_for_each_sample(tic_tac_toe):
     batch = jax.tree.map(lambda leaf: np.stack([leaf] * copies), sample)
     batch = batch._replace(value=np.linspace(-1, 1, copies, dtype=np.float32))
     with guard.sharing():
-        drawn = jax.device_get(jax.jit(functools.partial(augment, game))(keys(1)[0], batch))
+        drawn = jax.device_get(jax.jit(functools.partial(augment, game))(KEY, batch))
     np.testing.assert_array_equal(drawn.value, batch.value)
 
     cells, actions = game.symmetries.cells, game.symmetries.actions
@@ -129,7 +105,7 @@ def test_augmentation_draws_a_symmetry_for_each_sample(tic_tac_toe):
     np.testing.assert_array_equal(drawn.policy, sample.policy[actions][which])
     assert (abs(count - copies / 8) < 5 * np.sqrt(copies / 8)).all()
 
-    extra = functools.partial(augment, game, keys(1)[0], batch._replace(extra=1))
+    extra = functools.partial(augment, game, KEY, batch._replace(extra=1))
     assert_refused((extra, "have an extra"))
 
 
@@ -158,7 +134,7 @@ def rows(start, count):
 @jax.jit
 def draw(state):
     """Draws 2,000 times from every shard; leaves `[2000, SHARDS, DRAWS, ...]`."""
-    keys = jax.random.split(jax.random.key(0), (2000, SHARDS))
+    keys = jax.random.split(KEY, (2000, SHARDS))
     return jax.vmap(lambda keys: REPLAY.sample(state, keys))(keys)
 
 

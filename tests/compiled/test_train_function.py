@@ -5,7 +5,6 @@ import dataclasses
 import io
 import json
 import pathlib
-import shutil
 import types
 
 import jax
@@ -26,7 +25,6 @@ from small import make_run
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
 TINY = presets.smoke(presets.get("default"))
-FEW = {"report": False, "display": False, "until": "never"}
 PARTS_FILE = """
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -37,10 +35,10 @@ def make():
 
 
 class Counter(az.Callback):
-    """Adds a metric, counts the calls, and copies the run directory at its first checkpoint."""
+    """Adds a metric, and records the calls."""
 
-    def __init__(self, run_dir, copy):
-        self.events, self._run_dir, self._copy = [], run_dir, copy
+    def __init__(self, run_dir):
+        self.events, self._run_dir = [], run_dir
 
     def on_start(self, loop):
         self.events.append("start")
@@ -50,25 +48,15 @@ class Counter(az.Callback):
 
     def on_checkpoint(self, loop):
         self.events.append(f"checkpoint {runs.iterations(self._run_dir)[-1]}")
-        if not self._copy.exists():
-            shutil.copytree(self._run_dir, self._copy)
 
     def on_end(self, loop):
         self.events.append("end")
 
 
-@pytest.fixture(scope="module")
-def counted(compiled_once, tmp_path_factory):
-    """A run with a custom callback, the callback, and a copy at iteration 2."""
-    folder = tmp_path_factory.mktemp("train")
-    counter = Counter(folder / "run", folder / "copy")
-    settings = FEW | {"max_iterations": 3, "checkpoint_every": 2}
-    run = az.train(TINY, folder / "run", callbacks=[counter], **settings)
-    return run, counter, folder / "copy"
-
-
-def test_a_run_from_python_is_a_run(counted):
-    run, counter, _ = counted
+def test_a_run_from_python_is_a_run(tmp_path):
+    counter = Counter(tmp_path / "run")
+    settings = {"report": False, "display": False, "until": "never", "max_iterations": 3}
+    run = az.train(TINY, tmp_path / "run", callbacks=[counter], checkpoint_every=2, **settings)
     assert counter.events == ["start", "checkpoint 2", "checkpoint 3", "end"]
     assert [record["squared"] for record in run.metrics] == [1, 4, 9]
     assert [record["blunders"] is not None for record in run.metrics] == [True] * 3
@@ -80,20 +68,6 @@ def test_a_run_from_python_is_a_run(counted):
     assert run.reached and not run.certificate.perfect
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(counted, capfd):
-    whole, _, copy = counted
-    run = az.train(TINY, copy, resume=True, display=True, checkpoint_every=9)
-    assert run.plan.checkpoint_every == 9
-    out, err = capfd.readouterr()
-    assert [line.split()[1] for line in out.splitlines()] == ["3"]
-    assert err.splitlines()[1:] == [
-        "tic_tac_toe: compiling a training of 1,562 parameters for 8 x cpu…",
-        "verifying the network with its searches, in every position",
-    ]
-    assert [r["loss"] for r in run.metrics] == [r["loss"] for r in whole.metrics]
-    jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
-
-
 @pytest.mark.compiles(1)  # The random games of other rules.
 def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capfd):
     """By the program, which names their file, and then from Python."""
@@ -102,10 +76,13 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     named = ["--parts", "mine.py:make"]
     options = ["--until", "never", "--no-report", "--run-dir", "run", "--max-iterations", "1"]
     assert train.main([*named, *options, "--seed", "5"]) == 0
-    assert "play --run-dir run --parts mine.py:make\n" in capfd.readouterr().out
+    out, err = capfd.readouterr()
+    assert "play --run-dir run --parts mine.py:make\n" in out
+    assert "tic_tac_toe: compiling a training of 1,562 parameters for 8 x cpu…\n" in err
     assert train.main(["--resume", "--run-dir", "run", *named, "--max-iterations", "2"]) == 0
+    out, _ = capfd.readouterr()
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("iteration")] == ["2"]
     parts = custom.load_code("mine.py:make", Parts)
-    capfd.readouterr()
     run = az.train(parts, "run", resume=True, max_iterations=3, display=False)
     assert capfd.readouterr() == ("", "")
     assert run.config.seed == 5 and run.loop.iteration == 3 and run.loop.parts is parts
@@ -135,21 +112,15 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     assert_refused(*rows)
 
 
-@pytest.fixture
-def opened(monkeypatch):
-    """The arguments of the runs that `azjax.train` opens; none is trained."""
-    calls = []
+def test_presets_and_smoke_choose_the_settings(monkeypatch):
+    opened = []  # The arguments of runs, of which none is trained.
 
     @contextlib.contextmanager
     def record(config, parts, plan, run_dir, **others):
-        calls.append((config, parts, plan, others["preset"]))
+        opened.append((config, parts, plan, others["preset"]))
         yield types.SimpleNamespace(train=lambda *callbacks, **others: None)
 
     monkeypatch.setattr(program, "open_run", record)
-    return calls
-
-
-def test_presets_and_smoke_choose_the_settings(opened):
     for game in (az.make("connect_four"), "tic_tac_toe", misere_pile.make()):
         az.train(game)
         az.train(game, preset="mlp", smoke=True, seed=3)
@@ -169,29 +140,18 @@ def test_presets_and_smoke_choose_the_settings(opened):
     assert preset is None
 
 
-class Misspelled(Callback):
-    def on_iteratoin(self, loop):
-        pass
-
-
 def test_what_has_no_effect_is_refused(tmp_path):
     def call(what="tic_tac_toe", **fields):
         return lambda: az.train(what, tmp_path / "run", **fields)
 
+    misspelled = type("Misspelled", (Callback,), {"on_iteratoin": print})()
+    kinds = "give the name of a game, a Game, a Config, Parts, or a preset"
     assert_refused(
         (call(make_parts(TINY), smoke=True), "smoke chooses settings, but this run has them all: "),
         (call(callbacks=[print]), "callbacks[0] is <built-in function print>: give an instance of"),
-        (
-            lambda: check_callbacks([Misspelled()]),
-            "on_iteratoin is not an event of",
-            "on_iteration",
-        ),
+        (lambda: check_callbacks([misspelled]), "on_iteratoin is not an event of...on_iteration"),
         (call(cpu_devices=2), "unknown setting 'cpu_devices': use one of until, "),
-        (call(3), "of type int: give the name of a game, a Game, "),
-        (
-            call(None),
-            "of type NoneType: give the name of a game, a Game, a Config, Parts, or a preset",
-        ),
+        *((call(what), f"of type {type(what).__name__}: {kinds}") for what in (3, None)),
         (call(max_minutes=-1), "max_minutes is -1.0: use 0 or more"),
         (call("connect_four", until="perfect"), "until is 'perfect', but connect_four has too"),
         (call(max_iteration=3), "one of ", "; did you mean max_iterations"),

@@ -11,14 +11,8 @@ import pytest
 import azjax
 from azjax.cli import custom, verify
 from azjax.proof import repair, seat_proof
-from bad_players import (
-    lowest,
-    make_player,
-    moves_of,
-    pair,
-    small_batches,
-    use_listed_players,
-)
+from bad_players import lowest, make_player, moves_of, small_batches, use_listed_players
+from pairs import pair
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
@@ -32,14 +26,10 @@ def listed_moves(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def positions(solution):
-    """The decision states of tic-tac-toe, in the order of the solution."""
-    return pair("tic_tac_toe").positions(solution.decision_states)
-
-
-@pytest.fixture(scope="module")
-def choose(solution, positions):
+def choose(solution):
     """`seed, is_equivariant, is_optimal -> {position: action}`."""
+
+    positions = pair("tic_tac_toe").positions(solution.decision_states)
 
     def choose(seed, is_equivariant=False, is_optimal=False):
         rng = np.random.default_rng(seed)
@@ -88,7 +78,6 @@ def test_the_program_shows_how_games_end(is_optimal, choose, tmp_path, monkeypat
 
 
 def test_a_player_in_memory_needs_no_folder(choose, tmp_path, monkeypatch):
-    """Its files are temporary."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     player = make_player(choose(1))
     proofs = [azjax.prove_seat(player, "first", folder) for folder in (None, tmp_path / "kept")]
@@ -185,12 +174,11 @@ def test_a_seat_that_cannot_be_saved_stays_lost(tmp_path, monkeypatch):
     """
     numbers, make_agent = set(), seat_proof.make_agent
     tables, make_analyze = [], seat_proof.make_analyze
-    monkeypatch.setattr(
-        seat_proof, "make_analyze", lambda *given: tables.append(given[2]) or make_analyze(*given)
-    )
-    monkeypatch.setattr(
-        seat_proof, "make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)
-    )
+    for name, note in (
+        ("make_analyze", lambda *given: tables.append(given[2]) or make_analyze(*given)),
+        ("make_agent", lambda player, n: numbers.add(n) or make_agent(player, n)),
+    ):
+        monkeypatch.setattr(seat_proof, name, note)
     player = make_player(moves_of(misere_pile_rules, lowest), "misere_pile")
     path = repair.table_path(tmp_path, 6, 1, 0)
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import misere_pile
 from azjax.games import solver
 from azjax.networks import MLPConfig
 from azjax.proof import certificate as certificates
@@ -24,9 +23,8 @@ from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from guard import sharing
 from integers import random_like
-from reference import Position, minimax
-from reference import misere_pile as misere_pile_rules
-from reference import tic_tac_toe as tic_tac_toe_rules
+from pairs import pair
+from reference import minimax
 
 CONFIG = dataclasses.replace(
     presets.smoke(presets.get("default")), network=MLPConfig(hidden=(8,), head_hidden=4)
@@ -168,38 +166,36 @@ def policies(solution):
     }
 
 
-def choices(solution, scores):
+def choices(name, solution, scores):
     """The policy as `{position: action}`, with the legal action of the highest score."""
-    board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
-    chosen = {}
-    for d, position in enumerate(map(Position, map(tuple, board), player, over)):
-        legal = np.flatnonzero(solution.legal[solution.decisions[d]]).tolist()
-        chosen[position] = max(legal, key=lambda action: scores[d, action])
-    return chosen
+    legal = np.where(solution.legal[solution.decisions], scores, -np.inf)
+    positions = pair(name).positions(solution.decision_states)
+    return dict(zip(positions, legal.argmax(axis=1).tolist(), strict=True))
 
 
-def lost(rules, policy):
+def lost(name, policy):
+    rules = pair(name).rules
     return [minimax.losing_lines(rules, rules.start(), seat, policy) for seat in (0, 1)]
 
 
 @pytest.mark.parametrize("name", ["perfect", "worst", "good"])
 def test_verdict_equals_the_reference(solution, check, name):
     scores = policies(solution)[name].astype(np.float32)
-    policy, truth = choices(solution, scores), solution.values[solution.decisions]
+    policy, truth = choices("tic_tac_toe", solution, scores), solution.values[solution.decisions]
     values = np.random.default_rng(2).uniform(-1, 1, len(truth)).astype(np.float32)
     values[:100:2], values[1:100:2] = np.nan, 0
     if name == "perfect":
         values = truth
     verdict = check(scores, values)
-    outcomes = functools.partial(minimax.action_values, tic_tac_toe_rules)
+    outcomes = functools.partial(minimax.action_values, pair("tic_tac_toe").rules)
     blunders = [outcomes(p)[a] < max(outcomes(p).values()) for p, a in policy.items()]
     assert verdict.actions.tolist() == list(policy.values())
     assert verdict.is_blunder.tolist() == blunders
     assert verdict.blunders == sum(blunders)
-    assert verdict.losing_lines.tolist() == lost(tic_tac_toe_rules, policy)
+    assert verdict.losing_lines.tolist() == lost("tic_tac_toe", policy)
     wrong = [t != 0 and not v * t > 0 for v, t in zip(values, truth, strict=True)]
     assert verdict.value_sign_errors == sum(wrong)
-    perfect = [not any(count) for count in (blunders, lost(tic_tac_toe_rules, policy), wrong)]
+    perfect = [not any(count) for count in (blunders, lost("tic_tac_toe", policy), wrong)]
     assert all(perfect) == (name == "perfect")
     if name == "perfect":
         assert verdict.value_error == 0
@@ -210,13 +206,13 @@ def test_verdict_equals_the_reference(solution, check, name):
 
 def test_losing_lines_where_the_mover_can_lose_and_a_player_moves_twice():
     with sharing():
-        solution = solver.solve(misere_pile.make())
+        solution = solver.solve(pair("misere_pile").game)
         for seed in range(8):
             scores = np.float32(noise(solution, seed))
             found = verify_outputs(solution, scores, scores[:, 0])
-            policy = choices(solution, scores)
+            policy = choices("misere_pile", solution, scores)
             assert found.actions.tolist() == [*policy.values()]
-            assert found.losing_lines.tolist() == lost(misere_pile_rules, policy)
+            assert found.losing_lines.tolist() == lost("misere_pile", policy)
 
 
 def chain(plies, count, in_vain):

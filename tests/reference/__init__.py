@@ -3,6 +3,7 @@
 Here are the rules of games, at the sizes that tests compare with those of `azjax.games`.
 """
 
+from fractions import Fraction
 from typing import NamedTuple
 
 
@@ -32,6 +33,10 @@ class Rules:
 
     def legal(self, position) -> list[int]:
         raise NotImplementedError
+
+    def chance(self, position) -> dict[int, Fraction]:
+        """Returns the probabilities of the actions of nature, or nothing."""
+        return {}
 
     def play(self, position, action):
         """Returns the position after an action, and the reward; illegal actions change nothing."""
@@ -82,27 +87,16 @@ class ConnectFour(Rules):
         return [] if position.over else [i for i, cell in enumerate(top) if cell == 0]
 
     def move(self, position, action):
-        board, size = position.board, self.columns[len(position.board)]
-        rows = [list(board[i : i + size]) for i in range(0, len(board), size)]
-        row = max(r for r in range(len(rows)) if rows[r][action] == 0)  # The last row is lowest.
-        rows[row][action] = 1 - 2 * position.player
-        won = self.longest_line(rows, row, action) >= 4
-        board = tuple(cell for row in rows for cell in row)
-        return Position(board, 1 - position.player, won or 0 not in board), int(won)
-
-    def longest_line(self, rows, row, column):
-        """Returns the length of the longest line of equal stones through a cell."""
-        return max(
-            1 + sum(self.run(rows, row, column, way * down, way * right) for way in (1, -1))
+        board, mark = list(position.board), 1 - 2 * position.player
+        size = self.columns[len(board)]
+        board[max(cell for cell in range(action, len(board), size) if board[cell] == 0)] = mark
+        own = {divmod(cell, size) for cell, stone in enumerate(board) if stone == mark}
+        won = any(
+            own.issuperset((r + i * down, c + i * right) for i in range(4))
+            for r, c in own
             for down, right in [(0, 1), (1, 0), (1, 1), (1, -1)]
         )
-
-    def run(self, rows, row, column, down, right):
-        """Counts the equal stones that follow a cell in a direction."""
-        r, c = row + down, column + right
-        if not (0 <= r < len(rows) and 0 <= c < len(rows[0])) or rows[r][c] != rows[row][column]:
-            return 0
-        return 1 + self.run(rows, r, c, down, right)
+        return Position(tuple(board), 1 - position.player, won or 0 not in board), int(won)
 
 
 class Othello(Rules):

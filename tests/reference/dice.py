@@ -3,7 +3,7 @@
 import functools
 from fractions import Fraction
 
-from reference import Position, Rules, sign
+from reference import Position, Rules
 
 
 class EinStein(Rules):
@@ -78,6 +78,31 @@ class Race(Rules):
         return Position((*steps, 2), 1 - position.player, won), int(won)
 
 
+class Pile(Rules):
+    """The game in `tests/dice_pile.py`: the stones left, and the dice, or 0."""
+
+    def start(self):
+        return Position((6, 0), 0, False)
+
+    def chance(self, position):
+        odds = {0: Fraction(1, 6), 1: Fraction(1, 2), 2: Fraction(1, 3)}
+        return {} if position.over or position.board[1] else odds
+
+    def legal(self, position):
+        return list(self.chance(position)) or ([] if position.over else [0, 1])
+
+    def move(self, position, action):
+        (stones, thrown), player = position.board, position.player
+        if not thrown:
+            loses = action == 0 and stones < 6
+            return Position((stones, 0 if loses else action or 2), player, loses), -int(loses)
+        left = max(stones - (thrown if action else 1), 0)
+        return Position((left, 0), player ^ action, left == 0), int(left == 0)
+
+
+THROWS = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
+
+
 class Backgammon(Rules):
     """24 points with the checkers of player 0, who moves down, or minus those of player 1.
 
@@ -94,12 +119,9 @@ class Backgammon(Rules):
         *_, dice, plies = position.board
         if position.over or dice:
             return {}
-        odds = {}
-        for i, (high, low) in enumerate((h, w) for h in range(1, 7) for w in range(1, h + 1)):
-            odds[i] = Fraction(1 if high == low else 2, 36)
-            if plies == 0:
-                odds[i] = Fraction(int(high != low), 15)
-        return {i: chance for i, chance in odds.items() if chance}
+        if plies == 0:
+            return {i: Fraction(1, 15) for i, (high, low) in enumerate(THROWS) if high != low}
+        return {i: Fraction(1 if high == low else 2, 36) for i, (high, low) in enumerate(THROWS)}
 
     def legal(self, position):
         *sides, dice, _ = position.board
@@ -121,14 +143,12 @@ class Backgammon(Rules):
         """Returns how many of the dice can be played."""
         if sides[2][player] == 15:
             return 0
-        return max(
-            (
-                1 + self.longest(self.moved(sides, player, point, die), player, without(dice, die))
-                for die in set(dice)
-                for point in self.movable(sides, player, die)
-            ),
-            default=0,
-        )
+        lengths = [0]
+        for die in set(dice):
+            for point in self.movable(sides, player, die):
+                after = self.moved(sides, player, point, die)
+                lengths.append(1 + self.longest(after, player, without(dice, die)))
+        return max(lengths)
 
     def movable(self, sides, player, die):
         """Returns the player's points from which a die can be played, as the player counts."""
@@ -166,8 +186,7 @@ class Backgammon(Rules):
         *sides, dice, plies = position.board
         sides, player = tuple(sides), position.player
         if not dice:
-            throws = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
-            high, low = throws[action]
+            high, low = THROWS[action]
             dice = (high,) * 4 if high == low else (low, high)
             return Position((*sides, dice, plies + 1), player, plies + 1 == 2000), 0
         if action < 150:
@@ -183,16 +202,3 @@ def without(dice, die):
     """Returns the dice that are left after one is played."""
     place = dice.index(die)
     return dice[:place] + dice[place + 1 :]
-
-
-@functools.cache
-def expectation(rules, position):
-    """Returns the expected outcome for the player to move, or to throw, under perfect play."""
-    outcomes = {}
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        outcomes[action] = reward + sign(position, after) * expectation(rules, after)
-    chance = rules.chance(position)
-    if chance:
-        return sum(chance[action] * outcomes[action] for action in chance)
-    return max(outcomes.values(), default=0)

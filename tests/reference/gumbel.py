@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from reference import sign
-from reference.puct import Node, backup, child_of
+from reference.puct import Node, backup, child_of, softmax
 
 
 class Settings(NamedTuple):
@@ -96,12 +96,6 @@ def completed(node):
         mean = sum(prior[a] * q_of(node, a) for a in visited) / share
         mixed = (node.raw_value + total * mean) / (1 + total)
     return {action: q_of(node, action) if action in visited else mixed for action in node.logits}
-
-
-def softmax(scores):
-    highest = max(scores.values())
-    weights = {action: math.exp(score - highest) for action, score in scores.items()}
-    return {action: weight / sum(weights.values()) for action, weight in weights.items()}
 
 
 def expand(rules, evaluate, node):

@@ -1,6 +1,7 @@
 """The values of a game, by recursion over its rules, to the end or to a horizon."""
 
 import functools
+import math
 
 from reference import sign
 
@@ -14,7 +15,7 @@ def reachable(rules):
 
 
 @functools.cache
-def action_values(rules, position, depth=99):
+def action_values(rules, position, depth=math.inf):
     """Returns `{action: outcome for the mover}` under perfect play; draws at a horizon."""
     outcomes = {}
     for action in rules.legal(position) if depth else ():
@@ -23,9 +24,12 @@ def action_values(rules, position, depth=99):
     return outcomes
 
 
-def value(rules, position, depth=99):
-    """Returns the outcome for the player to move; 0 if the game is over."""
-    return max(action_values(rules, position, depth).values(), default=0)
+def value(rules, position, depth=math.inf):
+    """Returns the outcome for the player to move; the expected one before a throw of dice."""
+    outcomes = action_values(rules, position, depth)
+    if chance := rules.chance(position):
+        return sum(chance[action] * outcomes[action] for action in outcomes)
+    return max(outcomes.values(), default=0)
 
 
 @functools.cache

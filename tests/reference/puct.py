@@ -67,14 +67,17 @@ def expand(rules, evaluate, node):
     if node.position.over:
         return node.outcome
     logits, value = evaluate(node.position)
-    actions = rules.legal(node.position)
-    highest = max(logits[action] for action in actions)
-    weights = {action: math.exp(logits[action] - highest) for action in actions}
-    for action in actions:
+    priors = softmax({action: logits[action] for action in rules.legal(node.position)})
+    for action, prior in priors.items():
         after, reward = rules.play(node.position, action)
-        prior = weights[action] / sum(weights.values())
         node.children[action] = Node(after, prior, sign(node.position, after) * reward)
     return value
+
+
+def softmax(scores):
+    highest = max(scores.values())
+    weights = {action: math.exp(score - highest) for action, score in scores.items()}
+    return {action: weight / sum(weights.values()) for action, weight in weights.items()}
 
 
 def backup(path, value):
