@@ -75,20 +75,15 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
 def test_input_gets_one_sentence_or_an_effect(program, tic_tac_toe, monkeypatch):
     monkeypatch.setattr(play, "make_agent", lambda *_: first_legal(tic_tac_toe))
     wrong = {"b2": "'b2'", "": "''", "[red]": "'[red]'", "z" * 5000: f"'{'z' * 19}…'"}
-    status, out, err = program("--o random", [" B2 ", *wrong, "hint", "undo", "QUIT"])
+    status, out, err = program("--o random", [" B2 ", *wrong, "hint", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split("\n a1 | b1 | c1\n")
-    assert len(boards) == 3  # The first row is empty at the start and after an undo.
+    assert len(boards) == 2  # The first row is empty at the start.
     free = "b1, c1, a2, c2, a3, b3, c3"  # After two moves, in b2 and a1.
     answers = boards[1].split("\n\n")[-1].splitlines()
     is_not = f"is not a legal move: type one of {free}, or help."
     assert answers[: len(wrong)] == [f"{shown} {is_not}" for shown in wrong.values()]
     assert answers[len(wrong)].startswith("lowest would play ") and out.endswith("Goodbye.\n")
-
-
-def test_undo_returns_to_the_last_turn_of_the_same_player(tic_tac_toe):
-    game = tic_tac_toe._replace(player=lambda state: state)
-    assert play._take_back(game, [0, 1, 0, 1, 0]) == [0, 1, 0]
 
 
 def test_hint_of_a_search(capsys):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from azjax import callbacks
-from azjax.games.base import Display, init_batch, name_actions
+from azjax.games.base import Display, init_batch
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -31,41 +31,30 @@ def player(tic_tac_toe):
     return Player(parts, jax.device_get(parts.network.fold(variables)), 2)
 
 
-@pytest.fixture(scope="module")
-def searched(player):
-    """The result of one search, the step that its moves make, and whether that ends the game."""
-    states, still = init_batch(player.game, 1), np.zeros(1, np.float32)
-    search = pictures._make_search(player.parts)
-    return jax.device_get(search(player.params, jax.random.key(0), states, still, False))
-
-
-def test_games_have_the_noise_and_the_temperature_of_training(player, searched, monkeypatch):
+@pytest.mark.compiles(1)
+def test_games_have_the_noise_and_the_temperature_of_training(player, monkeypatch):
     """The first plies of a game have noise and a temperature, the others noise alone."""
-    calls, (result, step, _) = [], searched
+    compiled, calls, results = pictures._make_search(player.parts), [], []
 
-    def search(params, key, states, temperature, add_noise):
-        calls.append((temperature.tolist(), add_noise))
-        return result, step, np.full(1, len(calls) == 3)
+    def search(params, key, states, temperature):
+        calls.append(float(temperature))
+        results.append(compiled(params, key, states, temperature))
+        return *results[-1][:2], np.full(1, len(calls) == 3)
 
     monkeypatch.setattr(pictures, "_make_search", lambda parts: search)
     plies = dataclasses.replace(CONFIG.selfplay, temperature=0.7, temperature_plies=2)
     changed = dataclasses.replace(player, parts=player.parts._replace(selfplay=plies))
     (moves,) = sample_games(changed, jax.random.key(0), 1)
-    expected = [np.float32(0.7), np.float32(0.7), 0.0]
-    assert calls == [([number], True) for number in expected]
-    assert [move.value for move in moves] == 3 * [result.q_values[0, result.action[0]]]
-
-
-def test_searches_are_shown_move_by_move(player, searched):
-    """As many as a game has; the first is open, and each starts where the last one ended."""
-    shown = list(pictures.search_strips(player, 3))
-    moves = [strip.findtext("summary") for strip in shown]
-    first = name_actions(player.game, player.game.init())[int(searched[0].action[0])]
-    assert moves[0] == f"Move 1: the search plays {first}" and len(set(moves)) == 3
-    assert [strip.get("open") for strip in shown] == ["open", None, None]
-    roots = [strip.find("div/svg/g/rect").get("rx") for strip in shown]
-    assert roots == ["2", "12", "2"]  # X, O and X move.
-    assert 5 <= len(pictures.search_strips(player, 20)) <= 9
+    assert calls == [np.float32(0.7), np.float32(0.7), 0.0]
+    for ply, (move, (result, *_)) in enumerate(zip(moves, results, strict=True)):
+        assert move.value == result.q_values[0, move.action]
+        assert np.count_nonzero(move.state.board) == ply
+    start, others = init_batch(player.game, 1), {}
+    for seed in range(8):  # With noise, the policy of a deterministic network differs.
+        others[
+            int(compiled(player.params, jax.random.key(seed), start, np.float32(0))[0].action[0])
+        ] = seed
+    assert len(others) > 1
 
 
 def test_a_finished_run_keeps_its_report(player, tmp_path, monkeypatch):
