@@ -25,10 +25,8 @@ from azjax.runs import checkpoint
 
 # Exceptions whose message is for the user; a ValueError of JAX looks the same. All others are
 # defects and have a traceback.
-_USER_ERRORS = (
-    *(ValueError, OSError, FloatingPointError),
-    *(checkpoint.CheckpointError, processes.OtherProcessError),
-)
+_USER_ERRORS = (ValueError, OSError, FloatingPointError)
+_USER_ERRORS += (checkpoint.CheckpointError, processes.OtherProcessError)
 _PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
 
 

@@ -50,8 +50,8 @@ def count_errors(positions: Positions, scores: Any, values: Any) -> ErrorCounts:
 
 def rates(positions: Positions, counts: ErrorCounts) -> Rates:
     """Computes the shares on the host."""
-    lists = [np.asarray(count).tolist() for count in counts]
-    return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2)))
+    total, errors, decided, signs = (np.asarray(count).tolist() for count in counts)
+    return Rates(_shares(positions, total, errors), _shares(positions, decided, signs))
 
 
 def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[str, Interval]:

@@ -194,10 +194,8 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
     games = [[] for _ in range(num_games)]
     for ply in range(game.max_plies):
         temperature = settings.temperature if ply < settings.temperature_plies else 0.0
-        searched = search(
-            player.params, jax.random.fold_in(key, ply), states, np.float32(temperature)
-        )
-        result, step, over = jax.device_get(searched)
+        given = jax.random.fold_in(key, ply), states, np.float32(temperature)
+        result, step, over = jax.device_get(search(player.params, *given))
         players = np.asarray(jax.vmap(game.player)(states))
         for i in np.flatnonzero(live):
             state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
