@@ -1,7 +1,7 @@
 """A custom search rule: PUCT with an exploration weight that grows with the visits.
 
-AlphaZero's pseudocode (Silver et al. 2018, supplement) uses the weight
-`c(N) = log((1 + N + c_base) / c_base) + c_init`; the paper's text has a constant. An algorithm is
+In AlphaZero (Silver et al. 2018, Methods, "Search"), the weight is
+`c(N) = log((1 + N + c_base) / c_base) + c_init`, almost constant in short searches. An algorithm is
 any object with the members of `azjax.search.Algorithm`.
 
 A search draws nothing by itself. For self-play, a rule draws the noise in the roots' priors, where

@@ -10,6 +10,16 @@ from azjax.games import square
 from azjax.games.base import Display, Game, Symmetries, one_per_size
 
 
+def place_stone(
+    state: square.State, cell: jax.Array, lines: np.ndarray
+) -> tuple[square.State, jax.Array]:
+    """Places the mover's stone, which wins if it fills one of the lines `[L, length]`."""
+    mark = 1 - 2 * state.player
+    board = state.board.at[cell].set(mark)
+    won = jnp.any(jnp.all(board[lines] == mark, axis=1))
+    return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
+
+
 @one_per_size
 def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
     """Returns the game of the given size; repeated calls return the same object.
@@ -31,16 +41,6 @@ def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
         most_positions=square.bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
         display=display(rows, columns),
     )
-
-
-def place_stone(
-    state: square.State, cell: jax.Array, lines: np.ndarray
-) -> tuple[square.State, jax.Array]:
-    """Places the mover's stone, which wins if it fills one of the lines `[L, length]`."""
-    mark = 1 - 2 * state.player
-    board = state.board.at[cell].set(mark)
-    won = jnp.any(jnp.all(board[lines] == mark, axis=1))
-    return square.State(board, 1 - state.player, won | jnp.all(board != 0)), won.astype(jnp.float32)
 
 
 def find_lines(rows: int, columns: int, length: int) -> np.ndarray:

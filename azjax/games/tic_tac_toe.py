@@ -1,4 +1,7 @@
-"""Tic-tac-toe, the 3,3,3 game of `mnk.py`, which has the rules; action `i` marks cell `i`."""
+"""Tic-tac-toe: the 3,3,3 game of `mnk.py`, where `place_stone` has the rules.
+
+Action `i` marks cell `i`. `examples/alphazero.py` has the whole game on one screen.
+"""
 
 import functools
 from collections.abc import Sequence

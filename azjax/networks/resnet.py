@@ -1,8 +1,14 @@
 """Residual networks and MLPs in Flax.
 
 A residual network has a stem, blocks of two layers with a shortcut, a policy head and a value head
-(Silver et al. 2017, Methods, "Neural network architecture"). `convolution.py` and `symmetric.py`
-have faster forms of the same networks.
+(Silver et al. 2017, Methods, "Neural network architecture"):
+
+    x = relu(stem(planes))
+    for block in blocks:
+        x = relu(x + block.b(relu(block.a(norm(x)))))
+    policy, value = policy_head(norm(x)), value_head(norm(x))
+
+`convolution.py` and `symmetric.py` have faster forms of the same networks.
 """
 
 import functools

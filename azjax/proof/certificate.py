@@ -51,7 +51,7 @@ class Certificate:
     """The result of verifying a network in every reachable position."""
 
     game: str
-    decision_states: int  # Verified positions, those in which the game is not over.
+    decision_states: int  # Verified positions, those in which a player is to move.
     blunders: int  # Of the network alone; see `enumeration.Verdict`, also for the other results.
     searches: tuple[VerifiedSearch, ...]  # The network with each search.
     iterations: int

@@ -1,7 +1,7 @@
 """Proof by enumeration: the moves and values of a policy against exact ones, in every position.
 
-A policy without losing lines loses a game only if every position of that game is lost even with
-perfect play.
+A policy without losing lines loses a game only if it was lost at the start, and the opponent never
+made a mistake: then perfect play would lose as well.
 """
 
 import functools

@@ -7,8 +7,9 @@ A checkpoint is a folder `checkpoints/ITERATION/` with
 - `summary.json`: iteration, the type and shape of every array, the settings of the run, the SHA-256
   of both files, and a SHA-256 of all that.
 
-Loading reads only arrays and JSON, and never runs code. A checkpoint is *sound* if all its files
-are present and unchanged.
+A checkpoint is written to `ITERATION.partial/`, its summary last, and then renamed. Reading checks
+digests and shapes; it takes only arrays and JSON, and never runs code. A checkpoint is *sound* if
+all its files are present and unchanged.
 
 With several processes, all call these functions, except `restore_player`. Process 0 writes, and
 each process reads the files and keeps what its devices need. Their number can change between

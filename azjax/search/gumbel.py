@@ -20,12 +20,19 @@ from azjax.search.algorithm import (
     mask_logits,
 )
 
+_sigma: Any = mixes_types(mctx.qtransform_completed_by_mix_value)
+_select: Any = mixes_types(mctx.gumbel_muzero_interior_action_selection)
+
 
 @dataclasses.dataclass(frozen=True)
 class Gumbel(Settings, section="search"):
     """Gumbel AlphaZero: sequential halving at the root, the improved policy below it.
 
-    With few simulations, it is stronger than AlphaZero's search in the paper's experiments.
+    The improved policy is `softmax(logits + sigma(Q))`, with
+    `sigma(Q) = (maxvisit_init + max_b N(b)) * value_scale * Q` and Q scaled to [0, 1]; the Q of an
+    unvisited action is a mean of the node's value and of the others (paper, appendix D). The root
+    plays the largest `gumbel + logits + sigma(Q)` of the most visited actions. Below it, the search
+    takes the largest `improved - N / (1 + sum N)`.
     """
 
     algorithm: Literal["gumbel"] = dataclasses.field(default="gumbel", kw_only=True)
@@ -58,8 +65,8 @@ class Gumbel(Settings, section="search"):
         schedules = np.array([visits_wanted(n, budget) for n in range(most + 1)], np.int32)
         considered = jnp.minimum(most, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32))
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
-        qtransform: Any = functools.partial(
-            mixes_types(mctx.qtransform_completed_by_mix_value),
+        qtransform = functools.partial(
+            _sigma,
             value_scale=self.value_scale / 2,
             maxvisit_init=self.maxvisit_init,
             rescale_values=False,
@@ -111,7 +118,6 @@ def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses below the root; the visit counts follow the improved policy."""
-    select: Any = mixes_types(mctx.gumbel_muzero_interior_action_selection)
-    action = select(None, tree, node, None, qtransform=qtransform)
+    action = _select(None, tree, node, None, qtransform=qtransform)
     legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.
     return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)

@@ -1,11 +1,11 @@
-"""A simulation without loops, for GPUs; its trees equal those of `simulate.py` bit for bit.
+"""A simulation without loops, for GPUs; on CPUs its trees equal those of `simulate.py` bit for bit.
 
 A loop of unknown length makes a GPU wait for the host after every step. What selection does in a
 node depends on the tree below that node, so it changes only where a simulation passes. `Paths`
 keeps it for every node: the action to select, and the leaf where selection from there ends. A
 simulation reads where to go (`expand`), updates the tree on the whole path together (`backup`), and
-renews what `Paths` keeps for the nodes on this path (`renew`). All rewards but the last are taken
-as 0, and all discounts but the last as 1 or -1.
+renews what `Paths` keeps for the nodes on this path (`renew`). It relies on a convention of games:
+only the last move of a path may have a reward, or a discount of 0.
 """
 
 import functools

@@ -89,25 +89,28 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
 
 
 def descend(selection: Selection, tree: Tree) -> Edge:
-    """Chooses actions from every root down to an unvisited action or a finished game."""
+    """Chooses actions from every root down to an unvisited action or a finished game.
+
+    Trees in which this has ended keep their edge while it goes on in others.
+    """
     size = tree.node_values.shape[0]
     batch = jnp.arange(size)
     root = jnp.full(size, ROOT, jnp.int32)
 
-    def step(edge):
+    def follow(edge):
         """Returns the nodes `[B]` after the edges, and in which trees selection continues."""
-        child = tree.children_index[batch, edge.node, edge.action]  # Of -1, dropped below.
+        child = tree.children_index[batch, edge.node, edge.action]
         has_moves = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
         return child, (child != UNVISITED) & has_moves
 
-    def go_on(edge):
-        child, continues = step(edge)
+    def choose(edge):
+        child, continues = follow(edge)
         node = jnp.where(continues, child, edge.node)
         action = jax.vmap(selection.below)(tree, node)
         return Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
 
     first = Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
-    return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), go_on, first)
+    return jax.lax.while_loop(lambda edge: jnp.any(follow(edge)[1]), choose, first)
 
 
 def expand(
@@ -145,7 +148,11 @@ def add_leaf(tree: Tree, edge: Edge, child: jax.Array, expansion: Expansion) -> 
 
 
 def backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
-    """Adds the leaves' values `[B]` to all nodes above them; leaves are at most `depth` deep."""
+    """Adds the leaves' values `[B]` to all nodes above them; leaves are at most `depth` deep.
+
+    On the way up, `value = reward + discount * value`, and a node's mean becomes
+    `(mean * count + value) / (count + 1)`. The edge to a node has the same mean.
+    """
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)
 

@@ -60,7 +60,7 @@ class Record:
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
-    """Waits for the `Metrics` of an iteration that began at `before`, of a run, at `started`."""
+    """Waits for the `Metrics` of an iteration; it began at `before`, and the run at `started`."""
     measured = jax.device_get(measured)
     now, losses = time.monotonic(), measured.losses
     # Compiled programs return the losses in alphabetical order.

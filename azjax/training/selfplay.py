@@ -158,7 +158,7 @@ def random_opening(config: SelfPlayConfig, game: Game, key: jax.Array) -> tuple[
 def restart(
     start: Callable[[jax.Array], Games], keys: jax.Array, over: jax.Array, games: Games
 ) -> Games:
-    """Replaces finished games, `over [B]`, by those that `start(keys [K])` returns."""
+    """Returns `where(over, start(keys), games)`, but starts only the games that are needed."""
     # An opening costs up to `opening_plies` moves, and few games end at once: starting an eighth
     # of them together is enough for most moves, and the loop makes up for the others.
     together = -(-len(keys) // 8)

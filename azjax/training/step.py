@@ -60,34 +60,6 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
     )
 
 
-def example(parts: Parts) -> Sample:
-    """Returns a sample with the shapes and types of the run."""
-
-    def note():
-        params = parts.network.fold(parts.network.init(jax.random.key(0)))
-        search = make_search(parts.search, parts.game, parts.evaluate, parts.grow)
-        return parts.targets.note(search(params, jax.random.key(0), init_batch(parts.game, 1)))
-
-    # Without a note, no search is traced.
-    notes = () if parts.targets.note is no_extra else jax.eval_shape(note)
-    state = parts.game.init()
-    legal = parts.game.legal_actions(state)
-    step = Step(state, jnp.float32(0), jnp.float32(0))
-    transition = Transition(
-        planes=parts.game.observe(state, parts.network.encoding),
-        legal=legal,
-        action_weights=legal.astype(jnp.float32),
-        root_value=jnp.zeros((), jnp.float32),
-        action=jnp.zeros((), jnp.int32),
-        reward=jnp.zeros((), jnp.float32),
-        discount=jnp.zeros((), jnp.float32),
-        extra=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), notes),
-        after=afterstate(parts.game, parts.network.encoding, step),
-    )
-    one = jax.tree.map(lambda leaf: leaf[None, None], transition)
-    return jax.tree.map(lambda leaf: leaf[0, 0], parts.targets.make(one))
-
-
 def iteration(
     parts: Parts, state: TrainState, axis_name: str | None = None
 ) -> tuple[TrainState, Metrics]:
@@ -114,13 +86,7 @@ def iteration(
         losses=jax.tree.map(jnp.mean, losses),
         games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
     )
-    archive = state.archive
-    if archive is not None:  # Replicated: it gets the games [T, B, 2, ...] of all devices.
-        met = transitions.new_starts
-        if axis_name is not None:
-            met = jax.lax.all_gather(met, axis_name, axis=1, tiled=True)
-        met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
-        archive = archives.add(archive, met.states, met)
+    archive = _remember(state.archive, transitions.new_starts, axis_name)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
 
 
@@ -131,6 +97,16 @@ def local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
     """
     first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
+
+
+def _remember(archive: Archive | None, met: Games, axis_name: str | None) -> Archive | None:
+    """Adds games `[T, B, 2, ...]` to the archive, if there is one: the same on every device."""
+    if archive is None:
+        return None
+    if axis_name is not None:
+        met = jax.lax.all_gather(met, axis_name, axis=1, tiled=True)
+    met = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), met)
+    return archives.add(archive, met.states, met)
 
 
 def _learn(
@@ -152,3 +128,31 @@ def _learn(
         return parts.learner.update(learner, batch, axis_name)
 
     return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
+
+
+def example(parts: Parts) -> Sample:
+    """Returns a sample with the shapes and types of the run."""
+
+    def note():
+        params = parts.network.fold(parts.network.init(jax.random.key(0)))
+        search = make_search(parts.search, parts.game, parts.evaluate, parts.grow)
+        return parts.targets.note(search(params, jax.random.key(0), init_batch(parts.game, 1)))
+
+    # Without a note, no search is traced.
+    notes = () if parts.targets.note is no_extra else jax.eval_shape(note)
+    state = parts.game.init()
+    legal = parts.game.legal_actions(state)
+    step = Step(state, jnp.float32(0), jnp.float32(0))
+    transition = Transition(
+        planes=parts.game.observe(state, parts.network.encoding),
+        legal=legal,
+        action_weights=legal.astype(jnp.float32),
+        root_value=jnp.zeros((), jnp.float32),
+        action=jnp.zeros((), jnp.int32),
+        reward=jnp.zeros((), jnp.float32),
+        discount=jnp.zeros((), jnp.float32),
+        extra=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), notes),
+        after=afterstate(parts.game, parts.network.encoding, step),
+    )
+    one = jax.tree.map(lambda leaf: leaf[None, None], transition)
+    return jax.tree.map(lambda leaf: leaf[0, 0], parts.targets.make(one))

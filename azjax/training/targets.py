@@ -94,14 +94,14 @@ def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
     """Returns the outcomes `float32 [T, B]` at every ply, for the player to move there.
 
     The outcome is `z[t] = reward[t] + discount[t] * z[t + 1]`. With lambda below 1, `z[t + 1]` is
-    mixed with the root value there (TD(lambda), Sutton 1988). If a game has not ended
-    after the last transition, its last `z` is the root value of the search there (bootstrapping).
+    replaced by `(1 - lambda) root_value + lambda z` there (TD(lambda), Sutton 1988). If a game has
+    not ended after the last transition, its last `z` is the root value there (bootstrapping).
     """
     chex.assert_tree_shape_prefix(transitions, transitions.reward.shape)
 
-    def backward(z_next, t: Transition):
-        z = t.reward + t.discount * z_next
-        return (1 - td_lambda) * t.root_value + td_lambda * z, z
+    def backward(later, move: Transition):
+        z = move.reward + move.discount * later
+        return (1 - td_lambda) * move.root_value + td_lambda * z, z
 
     last = jax.tree.map(lambda leaf: leaf[-1], transitions)
     cut = jnp.where(last.discount == 0, last.reward, last.root_value)
