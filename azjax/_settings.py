@@ -58,7 +58,7 @@ class Range(NamedTuple):
         """Returns the range in words, with its numbers in a format."""
         low, high = f"{self.low:{form}}", f"{self.high:{form}}"
         if self.excludes == "low":
-            return f"more than {low}" + f", up to {high}" * (self.high != MOST)
+            return f"more than {low}"
         if self.high == MOST:
             return f"{low} or more"
         return f"{low} {'up to, not including,' if self.excludes == 'high' else 'to'} {high}"

@@ -49,8 +49,6 @@ _CURVES = [  # Title, unit, fields of the records by label, and sentences that d
     ("Loss of expected outcome, network alone", "",
      {"largest": "largest_loss", "mean": "mean_loss"}, ""),
     ("Mean absolute error of the value, all positions", "", {"network alone": "value_error"}, ""),
-    ("Mean score in matches", "",
-     {"against UCT": "against_uct", "against the best older network": "against_best"}, ""),
     ("Self-play speed", "games/s", {"games/s": "games_per_second"}, ""),
 ]  # fmt: skip
 
@@ -103,12 +101,12 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         if not rows:
             continue
         scale = 100 if unit.startswith("%") else 1
-        lines, bands = {}, {}
-        for label, name in names.items():
-            lines[label] = [None if r.get(name) is None else scale * r[name] for r in rows]
-            bands[label] = tuple([r.get(f"{name}_{end}") for r in rows] for end in ("low", "high"))
+        lines = {
+            label: [None if r.get(name) is None else scale * r[name] for r in rows]
+            for label, name in names.items()
+        }
         xs, log = [row["iteration"] for row in rows], unit.endswith("log scale")
-        charts.append(line_chart(title, xs, lines, log=log, unit=unit, bands=bands))
+        charts.append(line_chart(title, xs, lines, log=log, unit=unit))
         intros += [intro] if intro else []
     intro = " ".join([*intros, "Point at a line to see its numbers."])
     return [Section("Training", intro, element=side_by_side(charts))] if charts else []

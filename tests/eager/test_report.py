@@ -34,9 +34,8 @@ def tips(chart):
 def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
     """And start at the first iteration that has them."""
     names = ["policy_loss", "value_loss", "blunders", "losing_lines_first", "losing_lines_second"]
-    names += ["value_error", "against_uct", "against_best", "games_per_second"]
+    names += ["value_error", "games_per_second"]
     later = {"iteration": 1, "loss": 1} | {name: 100 + n for n, name in enumerate(names)}
-    later |= {f"against_{name}_{end}": 1 for name in ("uct", "best") for end in ("low", "high")}
     (section,) = report._curves([{"iteration": 0, "loss": 9}, later], tic_tac_toe)
     assert "A blunder is" in section.intro and "labelled" not in section.intro
     drawn = {title: tips(chart) for title, chart in charts(section).items()}
@@ -49,15 +48,9 @@ def test_curves_show_the_metrics_that_a_run_has(tic_tac_toe):
             "losing lines as second": ["1:", "104"],
         },
         "Mean absolute error of the value, all positions": {"network alone": ["1:", "105"]},
-        "Mean score in matches": {
-            "against UCT": ["1:", "106"],
-            "against the best older network": ["1:", "107"],
-        },
-        "Self-play speed": {"games/s": ["1:", "108"]},
+        "Self-play speed": {"games/s": ["1:", "106"]},
     }
-    assert drawn["Self-play speed"] == {"games/s": ["iteration 1: 108 games/s"]}
-    bands = [c.findall("path[@class='az-band']") for c in charts(section).values()]
-    assert [len(found) for found in bands] == [0, 0, 0, 2, 0]
+    assert drawn["Self-play speed"] == {"games/s": ["iteration 1: 106 games/s"]}
     assert report._curves([], tic_tac_toe) == []
 
 
