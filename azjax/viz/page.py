@@ -120,7 +120,8 @@ def _page(title: str, sections: list[Section], code: str, look: str) -> str:
     shown = [_section(section, i, number) for i, section in enumerate(sections)]
     main = node("main", {"class": "az-page"}, node("h1", None, title), *nav, *shown)
     about = {"type": "application/json", "id": "azjax-data"}
-    packed = node("script", about, _json(list(data.values())))
+    text = json.dumps(list(data.values()), separators=(",", ":"), allow_nan=False)
+    packed = node("script", about, text.replace("<", "\\u003c"))  # It cannot end the element.
     program = node("script", {"type": "module"}, code + "\nmountPage(document);\n")
     body = node("body", {"class": "azjax"}, main, packed, program)
     html = node("html", {"lang": "en"}, head, body)
@@ -135,8 +136,3 @@ def _section(section: Section, i: int, number: dict[int, int]) -> ElementTree.El
         attributes = {"data-kind": section.kind, "data-number": number[id(section.data)]}
         parts.append(node("div", {"class": "az-component"} | attributes))
     return node("section", {"class": "az-section", "id": f"section-{i}"}, *parts)
-
-
-def _json(data: Any) -> str:
-    """Returns JSON that cannot close the script element around it."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
