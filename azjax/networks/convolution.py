@@ -109,6 +109,7 @@ def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     # The transpose of the polynomial product: from `length + 2` cells to `length` outputs.
     cells = np.linalg.inv(evaluate(length + 2)).T
+    # The largest factor of a cell becomes 1 at each point, and the taps make up for it.
     largest = abs(cells).max(axis=1, keepdims=True)
     # The first and the last of the cells lie outside the board.
     return (cells / largest)[:, 1:-1], evaluate(3) * largest, evaluate(length).T

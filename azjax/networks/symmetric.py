@@ -51,13 +51,13 @@ def make_group(game: Game, symmetric: bool = True) -> Group:
     commuting = _commuting(table)
     heads = [copy for copy in range(len(table)) if copy == min(table[commuting, copy])]
     order = table[np.ix_(commuting, heads)].ravel()
-    bits = np.arange(len(commuting))
-    common = (bits[:, None] & bits)[..., None] >> np.arange(len(commuting)) & 1
+    elements = np.arange(len(commuting))
+    common = np.bitwise_count(elements[:, None] & elements)  # Generators that two elements share.
     return Group(
         cells=cells[order],
         copies=np.argsort(order)[table[np.ix_(order, order)]],
         actions=np.argsort(symmetries.actions[order], axis=1),
-        characters=(-1) ** common.sum(axis=-1),
+        characters=np.where(common % 2, -1, 1),
     )
 
 

@@ -48,7 +48,7 @@ def small(monkeypatch):
 
 def test_the_iteration_of_the_readme_runs(small):
     """One seed for five iterations, and sixteen seeds together."""
-    found = execute(blocks(README)[:1])
+    found = execute(blocks(README)[1:])
     assert found["state"].iteration == 5 and (found["states"].iteration == 1).all()
     losses = found["metrics"].losses["loss"]
     assert losses.shape == (16,) and len(set(losses.tolist())) == 16
@@ -57,7 +57,7 @@ def test_the_iteration_of_the_readme_runs(small):
 def test_the_quickstart_and_the_lines_on_training_from_python_run(small, capsys):
     """With a tiny player, whose results differ from those shown; `.ci/run` trains a perfect one."""
     shown = re.search(r"```\s*```\n(.*?)```", README.read_text(), re.S)[1]
-    (quickstart,) = blocks(README)[1:]
+    quickstart = blocks(README)[0]
     execute([quickstart.replace("report=False", "report=False, max_iterations=2")])
     printed = capsys.readouterr().out.splitlines()
     for ours, theirs in zip(printed[-2:], shown.splitlines()[-2:], strict=True):
