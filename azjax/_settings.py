@@ -29,9 +29,7 @@ mixes_types = jax.numpy_dtype_promotion("standard")
 def resolve_platform(platform: str | None) -> str:
     """Returns a platform's name, checked; None means the platform of the default backend."""
     platform = jax.default_backend() if platform is None else platform
-    if platform not in PLATFORMS:
-        raise ValueError(f"platform is {platform!r}: use one of {', '.join(PLATFORMS)}, or None")
-    return platform
+    return checked("platform", platform, Literal[*PLATFORMS])
 
 
 class Range(NamedTuple):
@@ -133,8 +131,9 @@ def checked(name: str, value: Any, hint: Any) -> Any:
         value = value.tolist()
     if typing.get_origin(hint) is Literal:
         if not isinstance(value, str) or value not in choices:
-            known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
-            raise ValueError(f"{name} is {value!r}: use {known}")
+            *others, last = map(repr, choices)
+            known = f"{', '.join(others)} or {last}" if others else last
+            raise ValueError(f"{name} is {value!r}: use {known}{did_you_mean(value, choices)}")
         return value
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         return tuple(checked(name, item, choices[0]) for item in value)

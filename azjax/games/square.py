@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
+from azjax._settings import checked
 from azjax.games.base import Display, Game, Symmetries, guard_step
 
 LARGEST = 32  # Rows and columns; larger numbers are typing errors.
@@ -72,8 +73,7 @@ def observation_planes(
     `"absolute"`: first player's stones, second player's stones, and whether the first player is to
     move. `"relative"`: the mover's stones, the opponent's.
     """
-    if encoding not in ENCODINGS:
-        raise ValueError(f"unknown encoding {encoding!r}: use 'absolute' or 'relative'")
+    checked("encoding", encoding, Literal[*ENCODINGS])
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":

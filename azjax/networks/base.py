@@ -2,12 +2,12 @@
 
 import pathlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import did_you_mean
+from azjax._settings import checked
 from azjax.games.base import Game, write_types
 from azjax.networks.config import DType
 
@@ -78,12 +78,7 @@ def sizes(game: Game, encoding: str) -> tuple[int, ...]:
 
 def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
     """Returns the shape `[H, W, C]` and type of a position's planes; checks the encoding."""
-    if encoding not in game.encodings:
-        known = " or ".join(map(repr, game.encodings))
-        meant = did_you_mean(encoding, game.encodings)
-        raise ValueError(
-            f"network.encoding is {encoding!r}: use {known}, which {game.name} has{meant}"
-        )
+    checked(f"network.encoding for {game.name}", encoding, Literal[*game.encodings])
     return jax.eval_shape(lambda: game.observe(game.init(), encoding))
 
 

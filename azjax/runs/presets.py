@@ -1,9 +1,10 @@
 """Named configurations, and the choice among them by game."""
 
 import dataclasses
+from typing import Literal
 
 from azjax import games
-from azjax._settings import did_you_mean
+from azjax._settings import checked
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs.config import Config, CustomNetworkConfig, Plan
@@ -127,10 +128,7 @@ _SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
 
 def get(name: str) -> Config:
     """Returns the preset of that name; raises a ValueError if it does not exist."""
-    if name not in PRESETS:
-        known = ", ".join(PRESETS) + did_you_mean(name, PRESETS)
-        raise ValueError(f"unknown preset {name!r}: use one of {known}")
-    return PRESETS[name]
+    return PRESETS[checked("preset", name, Literal[*PRESETS])]
 
 
 def name_for(name: str, game: Game | None = None) -> str:

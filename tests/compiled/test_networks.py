@@ -267,19 +267,23 @@ def test_refused_games(tic_tac_toe):
     """Also refused: settings that do not fit together, or that are out of range."""
     stones = tic_tac_toe._replace(encodings=("stones",))
     odd = MLPConfig(hidden=(20,), head_hidden=8, symmetric=True)
-    known = "network.encoding is 'colour': use 'absolute' or 'relative', which tic_tac_toe has"
+    known = "network.encoding for tic_tac_toe is 'colour': use 'absolute' or 'relative'"
     made = make_network(KINDS["mlp"], tic_tac_toe)
     ten = tic_tac_toe._replace(num_actions=10)
     rows = [
         (make_network, (ResNetConfig(encoding="colour"), tic_tac_toe), known),
         (from_module, (tic_tac_toe, Custom(), "colour"), known),
-        (make_network, (MLPConfig(), stones), "network.encoding is 'relative': use 'stones', wh"),
+        (
+            make_network,
+            (MLPConfig(), stones),
+            "network.encoding for tic_tac_toe is 'relative': use 'stones'",
+        ),
         (make_network, (odd, tic_tac_toe), "8 symmetries of ... [8, 20], multiples of 8, or"),
         (network_evaluator, (ten, made), "and 9 actions, and tic_tac_toe has [3, 3, 2] and 10"),
     ]
     settings = [
         (ResNetConfig, {"width": 0}, "network.width is 0: use 1 to 65536"),
-        (ResNetConfig, {"norm": "group"}, "network.norm is 'group': use 'none' or 'layer' or"),
+        (ResNetConfig, {"norm": "group"}, "network.norm is 'group': use 'none', 'layer' or"),
         (ResNetConfig, {"symmetric": True, "norm": "batch"}, "needs dense layers without BatchNo"),
         (MLPConfig, {"hidden": ()}, "network.hidden is ()"),
         (MLPConfig, {"hidden": (8, 0)}, "network.hidden is (8, 0)"),

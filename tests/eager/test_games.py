@@ -61,7 +61,7 @@ def test_refusals(tic_tac_toe):
         ([1, 1, 0, 0, 0, 0, 0, 0, 0], "0, 0] cannot occur: X moves first, the players take turns"),
         ([1, 1, 1, -1, -1, 0, -1, 0, 0], "three in a row end a game"),
     ]
-    unknown = "unknown encoding 'none': use 'absolute' or 'relative'"
+    unknown = "encoding is 'none': use 'absolute' or 'relative'"
     assert_refused(
         *((functools.partial(games.make, name), sentence) for name, sentence in names),
         *((functools.partial(from_board, board), sentence) for board, sentence in boards),

@@ -83,7 +83,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions():
         assert custom.parts_for(found.config, found.typed).network.encoding == "edges"
     given = chosen("--game", DOTS, "--network.encoding=absolute")
     call = functools.partial(custom.parts_for, given.config, given.typed)
-    assert_refused((call, "network.encoding is 'absolute': use 'edges'"))
+    assert_refused((call, "network.encoding for dots_and_boxes is 'absolute': use 'edges'"))
 
 
 def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
@@ -121,7 +121,7 @@ SAVED_PLAN = {"until": "never", "cpu_devices": 3}
 def test_options_without_a_meaning_are_refused(tmp_path):
     rows = [
         ("--preset=mlp --network.norm=layer", "norm is a setting of resnet: ...--network.kind"),
-        ("--until perfekt", "--until is 'perfekt': use 'auto' or ", "; did you mean perfect?"),
+        ("--until perfekt", "--until is 'perfekt': use 'auto', ", "; did you mean perfect?"),
         ("--learner.steps 1 2", "'2' is unknown here"),
         ("--learner.steps", "--learner.steps: expected one argument"),
         ("--learner.steep 1", "'--learner.steep' is unknown", "--help lists what is allowed"),

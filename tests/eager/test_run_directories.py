@@ -89,7 +89,7 @@ def test_wrong_configurations_are_rejected(tmp_path):
     other = "has the format of another version of azjax: use that version, or train a new run"
     assert_refused(
         (edit(colour=3), "config.json cannot be used (unknown setting 'colour': use one of game,"),
-        (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet' or"),
+        (edit(network={"kind": "transformer"}), "network.kind is 'transformer': use 'resnet', "),
         (edit("network", hidden=[8]), "unknown setting 'network.hidden': use one of"),
         (edit("learner", steps=0), "learner.steps is 0: use 1 or more"),
         (edit(without=["format"]), other),

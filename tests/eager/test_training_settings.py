@@ -102,7 +102,7 @@ def test_choices_depend_on_the_platform(monkeypatch):
     jax.jit(jnp.sin).lower(0.0).compile(graphs)  # XLA refuses unknown names.
     with pytest.raises(jax.errors.JaxRuntimeError, match="not a valid enum"):
         jax.jit(jnp.sin).lower(0.0).compile({"xla_gpu_enable_command_buffer": "LOOP"})
-    said = "platform is 'metal': use one of cpu, gpu, cuda, "
+    said = "platform is 'metal': use 'cpu', 'gpu', 'cuda', "
     assert_refused(
         (lambda: make_parts(CONFIG, platform="metal"), said),
         (lambda: make_network(TINY, make("tic_tac_toe"), "metal"), said),
