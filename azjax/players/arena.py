@@ -8,13 +8,13 @@ from them.
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import Positive, checked
+from azjax._settings import Positive, Range, checked
 from azjax.games.base import (
     Game,
     State,
@@ -70,11 +70,8 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
 
     There are fewer than `count` if no more were found.
     """
-    if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
-        raise ValueError(
-            f"{count} openings of {plies} moves are not possible: use 1 to {MOST_OPENINGS} "
-            f"openings of 0 to {game.max_plies - 1} moves"
-        )
+    checked("count", count, Annotated[int, Range(1, MOST_OPENINGS)])
+    checked("plies", plies, Annotated[int, Range(0, game.max_plies - 1)])
 
     def draw(key):
         def move(state, key):

@@ -131,7 +131,7 @@ def test_refusals():
             lambda: arena.play_games(GAME, stubborn, UNIFORM, 4, KEY, batch_size=4),
             "stubborn against random is not over after 9 moves, the max_plies",
         ),
-        (lambda: arena.draw_openings(GAME, KEY, 5, 9), "are not possible: use 1 to"),
+        (lambda: arena.draw_openings(GAME, KEY, 5, 9), "plies is 9: use 0 to 8"),
     )
 
 
