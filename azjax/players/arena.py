@@ -233,9 +233,8 @@ def _play_batches(
         key_batch = jax.random.fold_in(keys[0], batch)
         numbers = jnp.int32(seat), jnp.int32(batch * size)
         params = first.params, second.params
-        outcomes, actions, over = jax.device_get(
-            match(params, (key_batch, keys[1]), *numbers, starts)
-        )
+        played = match(params, (key_batch, keys[1]), *numbers, starts)
+        outcomes, actions, over = jax.device_get(played)
         if not np.all(over):
             raise ValueError(
                 f"a game of {first.name} against {second.name} is not over after {game.max_plies} "
@@ -243,8 +242,8 @@ def _play_batches(
                 "max_plies is too small"
             )
         check_rewards(game, ~np.isnan(outcomes))
-        played = slice(num_games - batch * size)
-        yield Results(outcomes[played].astype(np.int8), rows[played], actions[played])
+        asked = slice(num_games - batch * size)
+        yield Results(outcomes[asked].astype(np.int8), rows[asked], actions[asked])
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:

@@ -43,15 +43,13 @@ def self_play(
     games: Games,
     archive: Archive | None = None,
 ) -> tuple[Games, Transition]:
-    """Plays the moves of one iteration in every game; finished games restart in place.
+    """Plays the moves `[T, B, ...]` of one iteration; finished games restart in place.
 
     `keys` is one key, or `[B]`, one per game: a game does not depend on the others. Without
     `selfplay.carry_over`, new games replace the given ones. New games may start from the archive.
-
-    Returns:
-      The games in flight afterwards, and the moves `[T, B, ...]`.
+    Returns the games in flight afterwards, and the moves.
     """
-    config, game = parts.selfplay, parts.game
+    config, game, encoding = parts.selfplay, parts.game, parts.network.encoding
     keys = batch_keys(keys, check_batch(game, games.states))
     start = functools.partial(start_games, config, game, archive=archive)
     if not config.carry_over:
@@ -60,7 +58,6 @@ def self_play(
     params = parts.network.fold(variables)
     search = make_search(parts.search, game, parts.evaluate, parts.grow)
     purposes = 2 + (archive is not None) + (game.chance is not None)
-    observe_after = functools.partial(afterstate, game, parts.network.encoding)
 
     def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
         """Makes one move in each game; keys are `[purposes, B]`."""
@@ -74,7 +71,7 @@ def self_play(
             dice = jax.vmap(jax.random.uniform)(key_others[-1])
             step = jax.vmap(functools.partial(throw, game))(dice, moved)
         transition = Transition(
-            planes=jax.vmap(lambda state: game.observe(state, parts.network.encoding))(states),
+            planes=jax.vmap(lambda state: game.observe(state, encoding))(states),
             legal=jax.vmap(game.legal_actions)(states),
             action_weights=result.action_weights,
             root_value=result.policy_value,
@@ -82,7 +79,7 @@ def self_play(
             reward=step.reward,
             discount=step.discount,
             extra=parts.targets.note(result),
-            after=jax.vmap(observe_after)(moved),
+            after=jax.vmap(functools.partial(afterstate, game, encoding))(moved),
             new_starts=() if archive is None else new_starts(game, key_others[0], games),
         )
         over = jax.vmap(game.is_over)(step.state)

@@ -110,11 +110,7 @@ def _remember(archive: Archive | None, met: Games, axis_name: str | None) -> Arc
 
 
 def _learn(
-    parts: Parts,
-    key: jax.Array,
-    learner: LearnerState,
-    replay: Any,
-    axis_name: str | None,
+    parts: Parts, key: jax.Array, learner: LearnerState, replay: Any, axis_name: str | None
 ) -> tuple[LearnerState, Losses]:
     """Makes the optimizer steps of an iteration, with batches from the buffer."""
     shards, steps = jax.tree.leaves(replay)[0].shape[0], parts.learner.steps
