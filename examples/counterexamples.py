@@ -43,10 +43,7 @@ def from_lost_games(act, rng) -> Games | None:
             lost += exhaustive.lost_games(place)
     if not lost:
         return None
-    lines = [lost[number] for number in rng.integers(len(lost), size=half)]
-    plies = rng.integers(0, [len(line) for line in lines]).astype(np.int32)
-    starts = [line[:ply] for line, ply in zip(lines, plies, strict=True)]
-    return Games(replies.replay(game, starts), plies)
+    return Games(*replies.draw_within(game, lost, half, rng))
 
 
 def from_random_openings(act, rng) -> Games:

@@ -3,14 +3,14 @@
 import dataclasses
 from typing import Annotated, Literal
 
-from azjax._settings import Range, check
+from azjax._settings import Range, Settings
 
 DType = Literal["float32", "bfloat16", "auto"]
 WIDEST, DEEPEST = 65_536, 100  # Limits of settings; each layer takes time to trace.
 
 
 @dataclasses.dataclass(frozen=True)
-class SharedConfig:
+class SharedConfig(Settings, section="network"):
     """The settings that all kinds of networks have."""
 
     kind: str = ""
@@ -49,7 +49,7 @@ class ResNetConfig(SharedConfig):
     layer (AlphaZero). Without BatchNorm, the last layer of each block starts at zero."""
 
     def __post_init__(self):
-        check("network", self)
+        super().__post_init__()
         if self.symmetric and (self.layers == "conv" or self.norm == "batch"):
             raise ValueError(
                 "network.symmetric needs dense layers without BatchNorm, but network.layers is "
@@ -69,7 +69,7 @@ class MLPConfig(SharedConfig):
     """Widths of the shared layers."""
 
     def __post_init__(self):
-        check("network", self)
+        super().__post_init__()
         widths = self.hidden
         if not 1 <= len(widths) <= DEEPEST or not 1 <= min(widths) <= max(widths) <= WIDEST:
             raise ValueError(

@@ -77,7 +77,7 @@ class ResNet(TwoHeads):
     make_conv: ClassVar[Any] = staticmethod(
         functools.partial(nn.Conv, conv_general_dilated=_convolve)
     )
-    channels = -1  # Their axis.
+    channels = -1  # The axis of the channels.
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
@@ -85,11 +85,15 @@ class ResNet(TwoHeads):
         width, hidden = self.config.width, self.config.head_hidden
         convolves = self.config.layers == "conv"
         layer = functools.partial(self.layer, train)
+
+        def norm(x):
+            return self.standardize(x) if self.config.norm == "layer" else x
+
         x = self.relu(layer("stem", self.read(planes.astype(self.dtype)), width))
         for i in range(self.config.blocks):
-            inner = self.relu(layer(f"block{i}_a", self.standardize(x), width))
+            inner = self.relu(layer(f"block{i}_a", norm(x), width))
             x = self.relu(self.add(x, layer(f"block{i}_b", inner, width, ends_block=True)))
-        x = self.standardize(x)
+        x = norm(x)
         if convolves:
             policy = self.flatten(self.relu(layer("policy_conv", x, 2, size=1)))
             value = self.flatten(self.relu(layer("value_conv", x, 1, size=1)))
@@ -127,14 +131,19 @@ class ResNet(TwoHeads):
         return x.reshape(x.shape[0], -1)
 
     def standardize(self, x: Any) -> Any:
-        """LayerNorm over the channels, if there is one; the next layer provides scale and bias."""
-        if self.config.norm != "layer":
-            return x
-        x = x.astype(jnp.float32)
+        """LayerNorm over the channels; the next layer provides scale and bias."""
+        return standardize([x], self.channels, self.dtype)[0]
 
-        def mean(x):
-            return jnp.sum(x, self.channels, keepdims=True) / x.shape[self.channels]
 
-        center = mean(x)
-        scale = jax.lax.rsqrt(mean(jnp.square(x - center)) + EPSILON)
-        return ((x - center) * scale).astype(self.dtype)
+def standardize(parts: list[jax.Array], axis: int, dtype: Any) -> list[jax.Array]:
+    """Standardizes the channels of several arrays together."""
+    parts = [part.astype(jnp.float32) for part in parts]
+    count = sum(part.shape[axis] for part in parts)
+
+    def mean(each: list[jax.Array]) -> jax.Array:
+        sums = [jnp.sum(part, axis, keepdims=True) for part in each]
+        return functools.reduce(jnp.add, sums) / count
+
+    center = mean(parts)
+    scale = jax.lax.rsqrt(mean([jnp.square(part - center) for part in parts]) + EPSILON)
+    return [((part - center) * scale).astype(dtype) for part in parts]

@@ -20,7 +20,7 @@ import numpy as np
 from azjax.games.base import Game
 from azjax.games.symmetries import symmetries_of
 from azjax.networks.base import Folded, Variables
-from azjax.networks.resnet import EPSILON, MLP, ResNet, TwoHeads
+from azjax.networks.resnet import MLP, ResNet, TwoHeads, standardize
 
 # Names of layers: all except the first and the outputs map copies to copies.
 FIRST, HEADS, OUTPUTS = ("Dense_0", "stem"), ("policy_hidden", "value_hidden"), ("policy", "value")
@@ -118,17 +118,7 @@ class EquivariantResNet(Equivariant, ResNet):
 
     def standardize(self, x: Any) -> Any:
         """LayerNorm over all blocks together."""
-        if self.config.norm != "layer":
-            return x
-        parts = [part.astype(jnp.float32) for part in x]
-
-        def mean(parts):
-            sums = [jnp.sum(part, axis=1, keepdims=True) for part in parts]
-            return functools.reduce(jnp.add, sums) / sum(part.shape[1] for part in parts)
-
-        center = mean(parts)
-        scale = jax.lax.rsqrt(mean([jnp.square(part - center) for part in parts]) + EPSILON)
-        return [((part - center) * scale).astype(self.dtype) for part in parts]
+        return standardize(x, self.channels, self.dtype)
 
 
 def fold(group: Group, variables: Variables) -> Folded:

@@ -21,7 +21,7 @@ from azjax._settings import (
     NonNegative,
     Positive,
     Range,
-    check,
+    Settings,
     is_zero,
     mixes_types,
 )
@@ -35,7 +35,7 @@ Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnerConfig:
+class LearnerConfig(Settings, section="learner"):
     """Settings of the learner."""
 
     batch_size: Positive = 512
@@ -69,7 +69,7 @@ class LearnerConfig:
     The average covers at most about the last tenth of the steps. 0: no averaging. AlphaZero: 0."""
 
     def __post_init__(self):
-        check("learner", self)
+        super().__post_init__()
         rates = self.learning_rate, self.final_learning_rate
         traced = any(isinstance(rate, Tracer) for rate in rates)
         if self.decay_steps and not traced and rates[0] < rates[1]:
