@@ -48,6 +48,15 @@ def replay(game: Game, lines: Sequence[Line]) -> State:
     return states
 
 
+def draw_within(
+    game: Game, lines: Sequence[Line], count: int, rng: np.random.Generator
+) -> tuple[State, Any]:
+    """Draws positions on lines `[count, ...]`, before their last moves, and the plies `[count]`."""
+    drawn = [lines[number] for number in rng.integers(len(lines), size=count)]
+    plies = rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32)
+    return replay(game, [line[:ply] for line, ply in zip(drawn, plies, strict=True)]), plies
+
+
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
     """Returns the players to move, `int8 [N]`, and the legal actions, `bool [N, A]`."""
     return packing.in_batches(_inspect(game), (states,), _BATCH)
