@@ -182,8 +182,8 @@ if __name__ == "__main__":
                 if line.split()[-1:] == ["quit"]:
                     break
         case [name, command]:
-            player, key = azjax.load(name), jax.random.key(0)
-            openings = arena.draw_openings(player.game, key, 40, 2)
+            player, key = azjax.load(name), jax.random.key(1)
+            openings = arena.draw_openings(player.game, jax.random.key(0), 40, 2)
             with start(command) as program:
                 opponent = program_agent(player.game, program)
                 result = arena.play_match(player.game, player, opponent, 80, key, openings)

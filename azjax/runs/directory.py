@@ -114,6 +114,8 @@ def read_run(run_dir: Path) -> tuple[Config, Plan, int]:
     with _restoring(path):
         plan = {**json.loads(path.read_text())}
         number = checked("cpu_devices", plan.pop("cpu_devices", 0), CPUDevices)
+        for name in ("strength_every", "strength_games"):  # Of earlier versions.
+            plan.pop(name, None)
         return config, from_dict(Plan, plan, complete=True), number
 
 

@@ -36,7 +36,7 @@ def export(
 
     Args:
       player: the player, from `load`.
-      path: the file, which is returned.
+      path: the file, which is returned; its name ends in `.stablehlo`.
       num_simulations: None: `states -> (logits float32 [b, A], value float32 [b])`, as in
         `Player.evaluate`. 0: `(states, seed int32 []) -> (action int32 [b], weights float32 [b, A],
         value float32 [b])`, the moves of the network alone, with the player's overrides. A positive
@@ -45,6 +45,8 @@ def export(
     """
     checked("player", player, Player)
     path = pathlib.Path(path)
+    if path.suffix != ".stablehlo":
+        raise ValueError(f"{path} has no known extension: use a name that ends in .stablehlo")
     check_folder(path)
     checked("num_simulations", num_simulations, AnySimulations | None)
     checked("batch_size", batch_size, Positive | None)

@@ -91,7 +91,7 @@ def simulate(roots: Roots, selection: Selection, i: jax.Array, tree: Tree) -> Tr
 def descend(selection: Selection, tree: Tree) -> Edge:
     """Chooses actions from every root down to an unvisited action or a finished game.
 
-    Trees in which this has ended keep their edge while it goes on in others.
+    A tree keeps its edge from then on, until the choice has ended in all trees.
     """
     size = tree.node_values.shape[0]
     batch = jnp.arange(size)

@@ -48,6 +48,7 @@ def test_calls_without_a_meaning_are_refused():
         (search(simulations=8), "UCT(", "cannot be changed (", "argument 'simulations'"),
         (search(num_simulations=0), "num_simulations is 0: use 1 to 1000000"),
         (search(algorithm="puct"), "search.algorithm is 'puct': use 'uct'"),
+        (lambda: az.export(player, "player.pt"), "player.pt has no known extension: use a name"),
     ]
     games = Games(states, jnp.zeros(4, jnp.int32))
     for key, *said in [

@@ -109,8 +109,9 @@ def test_settings_of_custom_parts_and_a_plan_are_complete(path):
     config = runs.Config(game="hex:4", seed=3, parts="mine.py:make")
     plan = {"max_iterations": 7, "cpu_devices": 2}
     runs.create_run(path, config, plan)
-    assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
     content = json.loads((path / "plan.json").read_text())
+    (path / "plan.json").write_text(json.dumps(content | {"strength_every": 3}))  # Of old runs.
+    assert runs.read_run(path) == (config, Plan(max_iterations=7), 2)
     del content["until"]
     (path / "plan.json").write_text(json.dumps(content))
     said = "plan.json cannot be used (until is missing): restore the file"
