@@ -53,7 +53,7 @@ class Counter(az.Callback):
         self.events.append("end")
 
 
-def test_a_run_from_python_is_a_run(tmp_path):
+def test_a_run_from_python_is_a_run_and_resumes(tmp_path, capfd):
     counter = Counter(tmp_path / "run")
     settings = {"report": False, "display": False, "until": "never", "max_iterations": 3}
     run = az.train(TINY, tmp_path / "run", callbacks=[counter], checkpoint_every=2, **settings)
@@ -66,6 +66,19 @@ def test_a_run_from_python_is_a_run(tmp_path):
     written = json.loads((run.run_dir / "certificate.json").read_text())
     assert written == json.loads(json.dumps(run.certificate.as_json()))
     assert run.reached and not run.certificate.perfect
+    az.train(TINY, tmp_path / "two", **settings | {"max_iterations": 2})
+    capfd.readouterr()
+    three = {"max_iterations": 3, "checkpoint_every": 9}
+    resumed = az.train(TINY, tmp_path / "two", resume=True, **three)
+    assert resumed.plan.checkpoint_every == 9
+    out, err = capfd.readouterr()
+    assert [line.split()[1] for line in out.splitlines()] == ["3"]
+    assert err.splitlines()[-2:] == [
+        "tic_tac_toe: compiling a training of 1,562 parameters for 8 x cpu…",
+        "verifying the network with its searches, in every position",
+    ]
+    assert [r["loss"] for r in resumed.metrics] == [r["loss"] for r in run.metrics]
+    jax.tree.map(np.testing.assert_array_equal, resumed.player.params, run.player.params)
 
 
 @pytest.mark.compiles(1)  # The random games of other rules.

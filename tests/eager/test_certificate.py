@@ -178,6 +178,7 @@ def test_the_training_stops_when_the_goal_is_proved(
         assert certification.reached == loop.stop == (loop.iteration == stop)
     certification.on_end(loop)
     content = json.loads(path.read_text())
+    assert content == json.loads(json.dumps(certification.certificate.as_json()))
     assert content["iterations"] == (stop or 4) and content["seed"] == 5
     # Searches are verified only if the network alone reaches the goal, and at the end.
     assert verification.certified == certified

@@ -148,7 +148,8 @@ def test_a_run_uses_its_seed(monkeypatch):
     monkeypatch.setattr(program, "training", training)
     for seed in (7, 8):
         program._compile(dataclasses.replace(Config(), seed=seed), parts, None, 0, None)
-    assert program._compile(Config(), parts, None, 0, "restored")[0] == "restored"
+    compiled = training.make_iteration.return_value.lower.return_value.compile.return_value
+    assert program._compile(Config(), parts, None, 0, "restored") == ("restored", compiled, None)
     keys = [made.args[1] for made in training.make_state.mock_calls]
     assert keys == [jax.random.key(7), jax.random.key(8)]
 
